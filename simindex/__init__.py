@@ -1,0 +1,1 @@
+"""simindex: SQLite for near-duplicates."""
