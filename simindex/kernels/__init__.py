@@ -4,5 +4,43 @@ No input or output, no objects, no state but the chosen instruction-set level. U
 """
 
 from simindex.kernels import dispatch
+from simindex.kernels._blocks import (
+    address_of,
+    are_live,
+    clear_live,
+    count_live,
+    crc32c,
+    fill_heap,
+    gather_signatures,
+    heap_is_sound,
+    heap_value,
+    heap_values,
+    is_sealed,
+    list_live,
+    missing_blocks,
+    missing_heap_blocks,
+    put_signatures,
+    seal,
+    set_live,
+)
 
-__all__ = ["dispatch"]
+__all__ = [
+    "address_of",
+    "are_live",
+    "clear_live",
+    "count_live",
+    "crc32c",
+    "dispatch",
+    "fill_heap",
+    "gather_signatures",
+    "heap_is_sound",
+    "heap_value",
+    "heap_values",
+    "is_sealed",
+    "list_live",
+    "missing_blocks",
+    "missing_heap_blocks",
+    "put_signatures",
+    "seal",
+    "set_live",
+]
