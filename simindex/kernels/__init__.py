@@ -23,6 +23,17 @@ from simindex.kernels._blocks import (
     seal,
     set_live,
 )
+from simindex.kernels._sets import (
+    intersect_packed,
+    intersect_pairs,
+    intersect_sets,
+    jaccard_packed,
+    least_inter,
+    pack_sets,
+    packed_count,
+    set_width,
+    unpack_set,
+)
 
 __all__ = [
     "address_of",
@@ -36,11 +47,20 @@ __all__ = [
     "heap_is_sound",
     "heap_value",
     "heap_values",
+    "intersect_packed",
+    "intersect_pairs",
+    "intersect_sets",
     "is_sealed",
+    "jaccard_packed",
+    "least_inter",
     "list_live",
     "missing_blocks",
     "missing_heap_blocks",
+    "pack_sets",
+    "packed_count",
     "put_signatures",
     "seal",
     "set_live",
+    "set_width",
+    "unpack_set",
 ]

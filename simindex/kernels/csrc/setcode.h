@@ -82,7 +82,7 @@ typedef struct {
 
 /* Read a packed set of `length` bytes. Returns 0, or -1 if the bytes cannot be one; after 0 every walk stays inside
  * them and meets exactly n values below 2^width. Only the order within one high value is left unchecked. */
-static inline int si_set_open(const uint8_t *bytes, size_t length, si_set *set) {
+static inline __attribute__((always_inline)) int si_set_open(const uint8_t *bytes, size_t length, si_set *set) {
     memset(set, 0, sizeof *set);
     if (!length) return 0;
     if (length < 3) return -1;
