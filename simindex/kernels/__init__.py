@@ -1,6 +1,6 @@
 """Pure functions on arrays: compiled kernels, and a plain numpy twin of each in `reference`.
 
-No input or output, no objects, no state but the chosen instruction-set level. Upper floors import from here only.
+No input or output, no objects, no state but the chosen instruction-set level. Upper floors import from here.
 """
 
 from simindex.kernels import dispatch
@@ -23,6 +23,23 @@ from simindex.kernels._blocks import (
     seal,
     set_live,
 )
+from simindex.kernels._fastsim import MAX_SLOTS, fastsim, fastsim_packed, fastsim_update, pack_slots
+from simindex.kernels._minhash import (
+    MINHASH_SCHEMES,
+    minhash,
+    minhash_constants,
+    minhash_packed,
+    pack_minima,
+)
+from simindex.kernels._scan import (
+    band_keys,
+    band_postings,
+    count_equal,
+    gather_equal,
+    key_postings,
+    pair_equal,
+    scan_equal,
+)
 from simindex.kernels._sets import (
     intersect_packed,
     intersect_pairs,
@@ -36,13 +53,22 @@ from simindex.kernels._sets import (
 )
 
 __all__ = [
+    "MAX_SLOTS",
+    "MINHASH_SCHEMES",
     "address_of",
     "are_live",
+    "band_keys",
+    "band_postings",
     "clear_live",
+    "count_equal",
     "count_live",
     "crc32c",
     "dispatch",
+    "fastsim",
+    "fastsim_packed",
+    "fastsim_update",
     "fill_heap",
+    "gather_equal",
     "gather_signatures",
     "heap_is_sound",
     "heap_value",
@@ -52,13 +78,21 @@ __all__ = [
     "intersect_sets",
     "is_sealed",
     "jaccard_packed",
+    "key_postings",
     "least_inter",
     "list_live",
+    "minhash",
+    "minhash_constants",
+    "minhash_packed",
     "missing_blocks",
     "missing_heap_blocks",
+    "pack_minima",
     "pack_sets",
+    "pack_slots",
     "packed_count",
+    "pair_equal",
     "put_signatures",
+    "scan_equal",
     "seal",
     "set_live",
     "set_width",

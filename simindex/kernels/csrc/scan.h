@@ -1,0 +1,160 @@
+/* Signature scans over the blocks of a store: by threshold and by top-k, several queries in one pass. */
+#ifndef SI_SCAN_H
+#define SI_SCAN_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "equal.h"
+#include "views.h"
+
+#define SI_STATES_OFFSET 48u /* 2-bit states of a signature block's rows */
+#define SI_STATE_PRESENT 2u
+
+typedef struct {
+    const uint64_t *address;
+    uint64_t n_blocks;
+    uint32_t rows_per_block, header, width, slot_bytes;
+} si_signatures;
+
+static inline int si_is_present(uint64_t block, uint32_t i) {
+    return ((((const uint8_t *)(uintptr_t)block)[SI_STATES_OFFSET + (i >> 2)] >> (2 * (i & 3))) & 3) >= SI_STATE_PRESENT;
+}
+
+/* Equal slots of stored row pairs; a row of an absent block counts 0. */
+static void si_pair_equal(si_signatures t, const uint32_t *a, const uint32_t *b, int64_t m, uint16_t *out) {
+    enum { AHEAD = 8 };
+    for (int64_t i = 0; i < m; i++) {
+        if (i + AHEAD < m) {
+            const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, a[i + AHEAD]);
+            const uint8_t *y = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, b[i + AHEAD]);
+            for (uint32_t c = 0; c < t.width && c < 256; c += 64) {
+                __builtin_prefetch(x + c);
+                __builtin_prefetch(y + c);
+            }
+        }
+        const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, a[i]);
+        const uint8_t *y = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, b[i]);
+        out[i] = x && y ? (uint16_t)si_equal_pair(x, y, t.width, t.slot_bytes) : 0;
+    }
+}
+
+static void si_gather_equal(si_signatures t, const uint8_t *queries, const uint32_t *query_of, const uint32_t *rows,
+                            int64_t m, uint16_t *out) {
+    enum { AHEAD = 12 };
+    for (int64_t i = 0; i < m; i++) {
+        if (i + AHEAD < m) {
+            const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, rows[i + AHEAD]);
+            for (uint32_t c = 0; c < t.width && c < 256; c += 64) __builtin_prefetch(x + c);
+        }
+        const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, rows[i]);
+        out[i] = x ? (uint16_t)si_equal_pair(x, queries + (size_t)query_of[i] * t.width, t.width, t.slot_bytes) : 0;
+    }
+}
+
+/* The first i with rows[i] >= limit, or -1. */
+static int64_t si_first_beyond(const uint32_t *rows, int64_t m, uint64_t limit) {
+    for (int64_t i = 0; i < m; i++)
+        if (rows[i] >= limit) return i;
+    return -1;
+}
+
+/* What one query has found. Top-k: `least` rises so that all kept counts can still be among the k largest or tied
+ * with the k-th; `histogram` counts what is kept. */
+typedef struct {
+    uint32_t *rows;
+    uint16_t *equal;
+    uint64_t size, room, at_least; /* at_least: number of kept hits with equal >= least (top-k) */
+    uint32_t least;
+    uint64_t *histogram;
+} si_found;
+
+static void si_found_free(si_found *f, uint32_t n) {
+    if (!f) return;
+    for (uint32_t i = 0; i < n; i++) {
+        free(f[i].rows);
+        free(f[i].equal);
+        free(f[i].histogram);
+    }
+    free(f);
+}
+
+static si_found *si_found_new(uint32_t n, const uint16_t *min_equal, uint32_t slots) {
+    si_found *f = (si_found *)calloc(n ? n : 1, sizeof *f);
+    if (!f) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (min_equal) {
+            f[i].least = min_equal[i];
+        } else if (!(f[i].histogram = (uint64_t *)calloc(slots + 1, sizeof(uint64_t)))) {
+            si_found_free(f, n);
+            return 0;
+        }
+    }
+    return f;
+}
+
+static void si_found_drop_below(si_found *f) {
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < f->size; i++)
+        if (f->equal[i] >= f->least) {
+            f->rows[kept] = f->rows[i];
+            f->equal[kept++] = f->equal[i];
+        }
+    f->size = kept;
+}
+
+static int si_found_push(si_found *f, uint32_t row, uint16_t equal, uint64_t k) {
+    if (f->size == f->room) {
+        if (f->histogram) si_found_drop_below(f);
+        if (f->size * 4 >= f->room * 3) {
+            const uint64_t room = f->room ? f->room * 2 : 256;
+            uint32_t *rows = (uint32_t *)realloc(f->rows, room * sizeof *rows);
+            if (rows) f->rows = rows;
+            uint16_t *counts = (uint16_t *)realloc(f->equal, room * sizeof *counts);
+            if (counts) f->equal = counts;
+            if (!rows || !counts) return -1;
+            f->room = room;
+        }
+    }
+    f->rows[f->size] = row;
+    f->equal[f->size++] = equal;
+    if (f->histogram) {
+        f->histogram[equal]++;
+        f->at_least++;
+        while (f->at_least - f->histogram[f->least] >= k) f->at_least -= f->histogram[f->least++];
+    }
+    return 0;
+}
+
+/* Scan rows 0 .. n_rows-1 for n_queries queries. k = 0: keep counts >= found->least. Returns -1 without memory. */
+static int si_scan_equal(si_signatures t, const uint8_t *queries, uint32_t n_queries, uint64_t n_rows,
+                         const uint64_t *live, uint64_t k, si_found *found) {
+    uint16_t *counts = (uint16_t *)malloc((size_t)t.rows_per_block * sizeof *counts);
+    if (!counts) return -1;
+    for (uint64_t block = 0; block < t.n_blocks && block * t.rows_per_block < n_rows; block++) {
+        const uint64_t address = t.address[block], first = block * t.rows_per_block;
+        const uint32_t n = n_rows - first < t.rows_per_block ? (uint32_t)(n_rows - first) : t.rows_per_block;
+        if (!address) continue;
+        const uint8_t *rows = (const uint8_t *)(uintptr_t)address + t.header;
+        for (uint32_t q = 0; q < n_queries; q++) {
+            si_found *f = found + q;
+            const uint32_t largest = si_equal_rows(rows, n, queries + (size_t)q * t.width, t.width, t.slot_bytes, counts);
+            if (largest < f->least) continue;
+            for (uint32_t i = 0; i < n; i++) {
+                if (counts[i] < f->least || !si_is_present(address, i) || !si_is_live(live, (uint32_t)(first + i))) continue;
+                if (si_found_push(f, (uint32_t)(first + i), counts[i], k)) {
+                    free(counts);
+                    return -1;
+                }
+            }
+        }
+    }
+    if (k)
+        for (uint32_t q = 0; q < n_queries; q++) si_found_drop_below(found + q);
+    free(counts);
+    return 0;
+}
+
+#endif
