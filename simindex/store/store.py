@@ -1,0 +1,199 @@
+"""A store: snapshots to read, one write transaction at a time, collections as tables."""
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from simindex.errors import SchemaError
+from simindex.store import catalog
+from simindex.store.collection import CollectionLayout
+from simindex.store.table import Table
+from simindex.store.view import CollectionView
+from simindex.store.writing import WriteTable
+
+if TYPE_CHECKING:
+    from simindex.store.env import Environment
+
+
+class Snapshot:
+    """What the store held at one moment; keeps its bytes in place until it ends. A context manager."""
+
+    __slots__ = ("_raw", "_tables")
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._tables: dict[int, Table] = {}
+
+    @property
+    def id(self) -> int:
+        """The number of the transaction that wrote what this snapshot sees."""
+        return self._raw.id  # type: ignore[no-any-return]
+
+    def catalog(self) -> dict[int, bytes]:
+        """Return the schema of every collection by number."""
+        return catalog.read(self._raw)
+
+    def get_meta(self, name: str) -> bytes | None:
+        """Return what put_meta stored under a name."""
+        return catalog.get_meta(self._raw, name)
+
+    def collection(self, number: int, plan: CollectionLayout) -> Table:
+        """Return a collection. SchemaError when there is none, or it was written with another layout."""
+        table = self._tables.get(number)
+        if table is None:
+            table = self._tables[number] = Table(self._raw, current_view(self._raw, number, plan))
+        elif table.layout is not plan and table.layout != plan:
+            raise SchemaError(f"collection {number} is open with {table.layout}, not {plan}")
+        return table
+
+    def close(self) -> None:
+        """End the snapshot; its tables, views and addresses are void."""
+        self._raw.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.end()
+
+
+class WriteTransaction:
+    """The one write transaction: commits on success, aborts on an exception. A context manager."""
+
+    __slots__ = ("_bulk", "_raw", "_tables")
+
+    def __init__(self, raw: Any, bulk: bool = False) -> None:
+        self._raw = raw
+        self._bulk = bulk
+        self._tables: dict[int, WriteTable] = {}
+
+    @property
+    def id(self) -> int:
+        """The number that this transaction will have."""
+        return self._raw.id  # type: ignore[no-any-return]
+
+    def catalog(self) -> dict[int, bytes]:
+        """Return the schema of every collection by number."""
+        return catalog.read(self._raw)
+
+    def create_collection(self, schema: bytes) -> int:
+        """Add a collection and return its number, which no collection had before."""
+        return catalog.create(self._raw, schema)
+
+    def drop_collection(self, number: int) -> None:
+        """Delete a collection and all its data, in this transaction.
+
+        Cost: one delete per stored block, about 2 microseconds each (some 0.1 s at 10 million items).
+        """
+        catalog.drop(self._raw, number)
+        self._tables.pop(number, None)
+
+    def put_meta(self, name: str, value: bytes) -> None:
+        """Store a value under a name of the caller's."""
+        catalog.put_meta(self._raw, name, value)
+
+    def get_meta(self, name: str) -> bytes | None:
+        """Return what put_meta stored under a name."""
+        return catalog.get_meta(self._raw, name)
+
+    def collection(self, number: int, plan: CollectionLayout) -> WriteTable:
+        """Return a collection to read and change; SchemaError as for `Snapshot.collection`."""
+        table = self._tables.get(number)
+        if table is None:
+            view = current_view(self._raw, number, plan, writing=True).fork(self._raw)
+            table = self._tables[number] = WriteTable(self._raw, view, self._bulk)
+        elif table.layout is not plan and table.layout != plan:
+            raise SchemaError(f"collection {number} is open with {table.layout}, not {plan}")
+        return table
+
+    def commit(self) -> None:
+        """Store everything, or raise and store nothing."""
+        try:
+            for table in self._tables.values():
+                table.flush()
+        except BaseException:
+            self._raw.abort()
+            raise
+        self._raw.commit()
+
+    def abort(self) -> None:
+        """Forget everything."""
+        self._raw.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if kind is not None or not self._raw.is_open:
+            self._raw.__exit__(kind, error, _)
+            return
+        self.commit()
+
+
+class Store:
+    """An open store file. Openers of one file in one process share it."""
+
+    def __init__(self, environment: "Environment") -> None:
+        self.environment = environment
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        mode: Literal["w", "r", "x"] = "w",
+        durability: Literal["full", "relaxed"] = "full",
+        max_bytes: int | None = None,
+        timeout: float = 5.0,
+        force: bool = False,
+    ) -> "Store":
+        """Return the open store; mode "w" makes the file if there is none, "x" insists on making it.
+
+        timeout: seconds to wait for another process's write lock. For the errors see `Environment.open`.
+        """
+        from simindex.store.env import Environment
+
+        return cls(Environment.open(path, mode, durability, max_bytes, timeout, force))
+
+    def read(self) -> Snapshot:
+        """Return a snapshot of this moment. Cost: about a microsecond."""
+        return Snapshot(self.environment.begin_read())
+
+    def write(self, timeout: float | None = None, bulk: bool = False) -> WriteTransaction:
+        """Begin the write transaction; Locked after `timeout` seconds. bulk: leave merging for later."""
+        return WriteTransaction(self.environment.begin_write(timeout), bulk)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.environment.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def current_view(raw: Any, number: int, plan: CollectionLayout, writing: bool = False) -> CollectionView:
+    """Return the view of a collection that a transaction sees, from the cache where possible.
+
+    writing: the transaction is to change things, so what it sees goes by an id that others will see
+    otherwise.
+    """
+    cache: dict[int, Any] = raw.cache
+    view: CollectionView | None = cache.get(number)
+    if (
+        view is not None
+        and view.id == raw.id
+        and view.epoch == raw.epoch
+        and view.layout is plan
+        and not writing
+    ):
+        return view
+    found = CollectionView.load(raw, number, plan, view)
+    if writing or (view is not None and view.epoch == raw.epoch and view.id > raw.id):
+        return found  # the cache keeps the newest
+    found.id = max(found.id, raw.id)
+    cache[number] = found
+    return found
