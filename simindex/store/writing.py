@@ -71,7 +71,7 @@ class WriteTable(Table):
             return first
         if first + n - 1 > layout.MAX_ROW:
             raise WriteError(
-                f"collection {self.number} has used {first} of {layout.MAX_ROW + 1} row ids: no room for {n}: "
+                f"collection {self.number} used {first} of {layout.MAX_ROW + 1} row ids, no room for {n}: "
                 "compact gives used ones back"
             )
         self._bits().append(first, n)
