@@ -1,6 +1,7 @@
 """Bytes on disk: one LMDB file, collections of rows in blocks and postings in runs. Knows no similarity."""
 
 from simindex.store.collection import CollectionLayout, CollectionState, FieldLayout, Geometry
+from simindex.store.finding import Finding
 from simindex.store.store import Snapshot, Store, WriteTransaction
 from simindex.store.table import HeapTable, SignatureTable, Table
 from simindex.store.writing import FieldRows, WriteTable
@@ -10,6 +11,7 @@ __all__ = [
     "CollectionState",
     "FieldLayout",
     "FieldRows",
+    "Finding",
     "Geometry",
     "HeapTable",
     "SignatureTable",

@@ -1,13 +1,16 @@
 """A store: snapshots to read, one write transaction at a time, collections as tables."""
 
 import os
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from simindex.errors import SchemaError
 from simindex.store import catalog
 from simindex.store.collection import CollectionLayout
+from simindex.store.finding import Finding
 from simindex.store.table import Table
+from simindex.store.verify import verify
 from simindex.store.view import CollectionView
 from simindex.store.writing import WriteTable
 
@@ -45,6 +48,14 @@ class Snapshot:
         elif table.layout is not plan and table.layout != plan:
             raise SchemaError(f"collection {number} is open with {table.layout}, not {plan}")
         return table
+
+    def verify(self) -> Iterator[Finding]:
+        """Yield everything in the store that contradicts itself; nothing when it is sound.
+
+        Cost: reads the whole file; one to two bytes of memory per row. Whether postings are those of the
+        signatures is not looked at: the store does not know how they are made.
+        """
+        return verify(self._raw)
 
     def close(self) -> None:
         """End the snapshot; its tables, views and addresses are void."""

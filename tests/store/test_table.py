@@ -181,6 +181,7 @@ def test_tables_equal_a_model_through_any_history(steps: list[tuple[str, int]], 
                 old = store.read()
             with store.read() as snapshot:
                 assert_equal(snapshot.collection(number, SMALL), stored)
+                assert list(snapshot.verify()) == []
         old.close()
         store.close()
 
