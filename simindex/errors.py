@@ -55,6 +55,13 @@ class QuotaReached(WriteError):
     """The store reached `max_bytes`; the store stays readable and deletes still work."""
 
 
+class MapFull(WriteError):
+    """The memory map filled up in the middle of a transaction; the next one finds a larger map: repeat it.
+
+    Rare (room is made before a batch begins), and handled inside the store where the batch can be repeated.
+    """
+
+
 class KeyExists(WriteError, KeyError):
     """`insert` met a key that is stored already."""
 

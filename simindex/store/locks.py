@@ -1,0 +1,153 @@
+"""Who may write: one thread of one process at a time, with a timeout and a name for whoever is in the way.
+
+LMDB has a writer mutex of its own, and it is what keeps the file sound; but it blocks without a timeout and
+does not say whom it waits for. This lock is taken first. Its inter-process half is a POSIX record lock on
+two bytes far beyond the end of LMDB's `-lock` file, chosen because such locks end with their process (also
+after kill -9), are never inherited by a forked child, and name their holder (F_GETLK). Two bytes make a
+queue of one: whoever waits holds NEXT, so a writer that releases and asks again at once comes second.
+
+The descriptor must be closed after LMDB's: closing any descriptor of a file drops all of the process's
+record locks on it.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+import threading
+import time
+from pathlib import Path
+
+from simindex.errors import Locked, OpenError, WriteError
+
+HELD = (
+    1 << 40
+)  # byte offsets in the lock file: LMDB locks byte 0 and, per reader process, the byte of its pid
+NEXT = HELD + 1
+_FIRST_WAIT, _LONGEST_WAIT = 0.0002, 0.005  # seconds between attempts
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, pid
+
+
+class WriteLock:
+    """The lock that every write transaction of one store takes first."""
+
+    def __init__(self, path: Path) -> None:
+        """path: the store's `-lock` file, which LMDB has made already."""
+        self._path = path
+        self._held = threading.Lock()
+        self._next = threading.Lock()
+        self._owner: threading.Thread | None = None
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise OpenError(
+                f"{path}: the lock file cannot be opened for writing: {error.strerror}"
+            ) from error
+
+    def acquire(self, timeout: float) -> None:
+        """Take the lock within `timeout` seconds (0 = one attempt), else raise Locked naming the holder."""
+        me = threading.current_thread()
+        if self._owner is me:
+            raise WriteError(
+                "this thread is already inside a write transaction of this store; "
+                "use that transaction instead of beginning another inside it"
+            )
+        deadline = time.monotonic() + timeout
+        if not self._next.acquire(timeout=max(timeout, 0)):
+            raise self._locked_by_thread(timeout)
+        try:
+            if not self._held.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                raise self._locked_by_thread(timeout)
+        finally:
+            self._next.release()
+        try:
+            self._acquire_file(deadline, timeout)
+        except BaseException:
+            self._held.release()
+            raise
+        self._owner = me
+
+    def release(self) -> None:
+        """Give the lock back; does nothing if it is not held."""
+        if self._owner is None:
+            return
+        self._owner = None
+        self._unlock(HELD)
+        self._held.release()
+
+    def is_mine(self) -> bool:
+        """Whether the calling thread holds the lock."""
+        return self._owner is threading.current_thread()
+
+    def close(self) -> None:
+        """Close the descriptor. Only after LMDB has closed the store (see above)."""
+        os.close(self._file)
+
+    def _acquire_file(self, deadline: float, timeout: float) -> None:
+        self._poll(NEXT, deadline, timeout)
+        try:
+            self._poll(HELD, deadline, timeout)
+        finally:
+            self._unlock(NEXT)
+
+    def _poll(self, byte: int, deadline: float, timeout: float) -> None:
+        wait = _FIRST_WAIT
+        while not self._try(byte):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._locked_by_process(timeout)
+            time.sleep(min(wait, left))
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def _try(self, byte: int) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            raise OpenError(f"{self._path}: the file system refused a lock: {error.strerror}") from error
+        return True
+
+    def _unlock(self, byte: int) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, byte)
+
+    def _locked_by_thread(self, timeout: float) -> Locked:
+        owner = self._owner
+        name = f"thread {owner.name!r}" if owner else "another thread"
+        return Locked(
+            f"{name} of this process (pid {os.getpid()}) has been writing for longer than {timeout:g} s"
+        )
+
+    def _locked_by_process(self, timeout: float) -> Locked:
+        pid = self.holder()
+        if pid is None:
+            who = "another process"
+        else:
+            command = command_line(pid)
+            who = f"process {pid}" + (f" ({command})" if command else "")
+        return Locked(
+            f"{who} has been writing for longer than {timeout:g} s; wait, raise timeout=, or end that process"
+        )
+
+    def holder(self) -> int | None:
+        """Return the pid of another process that holds the lock, or None (free, ours, or unknown to this
+        system).
+        """
+        if not hasattr(fcntl, "F_GETLK") or struct.calcsize("P") != 8 or os.uname().sysname != "Linux":
+            return None
+        for byte in (HELD, NEXT):
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+            kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(self._file, fcntl.F_GETLK, asked))
+            if kind != fcntl.F_UNLCK and pid > 0:
+                return int(pid)
+        return None
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process where the system shows it (/proc), else an empty string."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    text = b" ".join(words).decode("utf-8", "replace").strip()
+    return text if len(text) <= 200 else text[:200] + "..."
