@@ -76,7 +76,8 @@ class OpenFile:
             try:
                 self._env = lmdb.Environment(
                     os.fspath(self.path), map_size=size, subdir=False, readonly=self.mode == "r",
-                    create=False, metasync=self.durability == "full", sync=self._sync, mode=0o666, lock=self._lock,
+                    create=False, metasync=self.durability == "full",
+                    sync=self._sync, mode=0o666, lock=self._lock,
                     max_readers=MAX_READERS, max_dbs=_MAX_DATABASES, max_spare_txns=1,
                     lib_version=ENGINE_VERSION,
                 )  # fmt: skip
