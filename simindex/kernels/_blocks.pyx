@@ -254,7 +254,7 @@ def fill_heap(uint8_t[::1] block not None, const uint8_t[::1] data not None, con
     """
     if not 0 <= start < stop < offsets.shape[0]:
         raise ValueError(f"values {start} to {stop} of {offsets.shape[0] - 1}")
-    cdef int64_t k, before = offsets[start]
+    cdef int64_t k, before = 0
     for k in range(start, stop + 1):
         if offsets[k] < before or offsets[k] > data.shape[0]:
             raise ValueError(f"offset {k} is {offsets[k]}: offsets ascend and end inside {data.shape[0]} bytes")

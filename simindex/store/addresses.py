@@ -60,8 +60,8 @@ class BlockTable:
         table = BlockTable(self.db, self.prefix, blocks, self.limit)
         tail = min(tail, len(self.addresses), len(table.addresses))
         table.addresses[:tail] = self.addresses[:tail]
-        table.kept = {block: copy for block, copy in self.kept.items() if block < tail}
-        table.absent = {block for block in self.absent if block < tail}
+        table.kept = {block: copy for block, copy in list(self.kept.items()) if block < tail}
+        table.absent = {block for block in list(self.absent) if block < tail}
         for block in changed:
             if block < tail:
                 table.forget(block)

@@ -122,8 +122,8 @@ class WriteTransaction:
         try:
             for table in self._tables.values():
                 table.flush()
-        except BaseException:
-            self._raw.abort()
+        except BaseException as error:
+            self._raw.__exit__(type(error), error, error.__traceback__)
             raise
         self._raw.commit()
 

@@ -121,7 +121,8 @@ class SignatureTail:
 
     def _open_tail(self) -> Array:
         if self._tail is None:
-            tail = np.zeros(self.header + self.rows * self.width + _PADDING, np.uint8)
+            tail = np.empty(self.header + self.rows * self.width + _PADDING, np.uint8)
+            tail[: self.header] = 0
             if self._filled:
                 key = self.table.prefix + layout.BLOCK_SUFFIX.pack(self._block)
                 value = self._raw.txn.get(key, db=self._raw.db(layout.SIGNATURES))
@@ -237,7 +238,8 @@ class HeapTail:
     def _place(self, first: int, data: U8, offsets: I64, start: int, stop: int, put: bool) -> None:
         """Build a block, make it readable, and put it unless it is the tail."""
         size = layout.HEAP_HEADER + 4 * (stop - start + 1) + int(offsets[stop] - offsets[start])
-        block = np.zeros(size + _PADDING, np.uint8)
+        block = np.empty(size + _PADDING, np.uint8)
+        block[: layout.HEAP_HEADER] = 0
         value = block[:size]
         layout.HEAP_FIELDS.pack_into(value.data, 0, layout.HEAP_MAGIC, 0, first, stop - start, *self._fields)
         fill_heap(value, data, offsets, start, stop)

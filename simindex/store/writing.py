@@ -40,13 +40,14 @@ class WriteTable(Table):
     """A collection inside a write transaction: sees its own changes; nothing is stored before the commit."""
 
     __slots__ = (
-        "_bulk", "_freed", "_heaps", "_live_bits", "_overlays", "_removed", "_signatures", "_start",
+        "_broken", "_bulk", "_heaps", "_live_bits", "_overlays", "_removed", "_signatures", "_start",
         "_writers",
     )  # fmt: skip
 
     def __init__(self, raw: Any, view: CollectionView, bulk: bool) -> None:
         super().__init__(raw, view)
         self._bulk = bulk
+        self._broken = False  # an append or remove began and did not end
         self._start = self.state.copy()
         self._live_bits: LiveBits | None = None
         self._signatures: dict[int, SignatureTail] = {}
@@ -74,6 +75,7 @@ class WriteTable(Table):
                 f"collection {self.number} used {first} of {layout.MAX_ROW + 1} row ids, no room for {n}: "
                 "compact gives used ones back"
             )
+        self._broken = True
         self._bits().append(first, n)
         self._heap(layout.HEAP_RECORDS).append(records)
         for number, rows in fields.items():
@@ -84,6 +86,7 @@ class WriteTable(Table):
         self._add_postings(layout.KEY_MAP, _key_postings(key_hashes), first, n)
         self.state.next_row += n
         self.state.live += n
+        self._broken = False
         return first
 
     def _check_append(
@@ -129,10 +132,12 @@ class WriteTable(Table):
             raise ValueError(
                 f"{len(dead)} of {len(rows)} rows to remove are not live, for example {int(dead[-1])}"
             )
+        self._broken = True
         self._bits().remove(ordered)
         self._removed.append(ordered)
         self.state.live -= len(ordered)
         self.state.examined += len(ordered)
+        self._broken = False
 
     def count(self, name: str, delta: int) -> None:
         """Add `delta` to the counter `name`."""
@@ -253,6 +258,10 @@ class WriteTable(Table):
     def flush(self) -> None:
         """Write what is pending into the transaction: blocks, postings, merges, the state."""
         state = self.state
+        if self._broken:
+            raise WriteError(
+                f"collection {self.number}: an append or remove failed half-way: nothing is stored"
+            )
         if self._unchanged():
             return
         if state.change >= layout.MAX_CHANGES:
