@@ -23,12 +23,9 @@
 #define SI_FASTSIM_MAX_K 4096
 #define SI_FASTSIM_OPEN 0xffffffffu /* no value yet; no round makes this value */
 
-typedef struct {
-    uint64_t flip, multiplier;
-} si_fastsim_mix;
-
-/* Entry r is round r; entry SI_FASTSIM_MAX_K + j is the last round of slot j. */
-static si_fastsim_mix si_fastsim_table[2 * SI_FASTSIM_MAX_K];
+/* Entry r mixes round r; entry SI_FASTSIM_MAX_K + j mixes for the last round of slot j. */
+static uint64_t si_fastsim_flip[2 * SI_FASTSIM_MAX_K];
+static uint64_t si_fastsim_multiplier[2 * SI_FASTSIM_MAX_K]; /* odd */
 
 static inline uint64_t si_fastsim_splitmix(uint64_t i) {
     uint64_t x = i * 0x9e3779b97f4a7c15ull + 0x73696d696e646578ull; /* "simindex" */
@@ -39,8 +36,8 @@ static inline uint64_t si_fastsim_splitmix(uint64_t i) {
 
 static void si_fastsim_init(void) {
     for (uint64_t i = 0; i < 2 * SI_FASTSIM_MAX_K; i++) {
-        si_fastsim_table[i].flip = si_fastsim_splitmix(2 * i + 1);
-        si_fastsim_table[i].multiplier = si_fastsim_splitmix(2 * i + 2) | 1;
+        si_fastsim_flip[i] = si_fastsim_splitmix(2 * i + 1);
+        si_fastsim_multiplier[i] = si_fastsim_splitmix(2 * i + 2) | 1;
     }
 }
 
@@ -91,7 +88,7 @@ static void si_fastsim_round0(uint32_t *slots, si_fastsim_shape s, const uint64_
 }
 
 static void si_fastsim_round(uint32_t *slots, si_fastsim_shape s, uint32_t r, const uint64_t *h, size_t n) {
-    const uint64_t flip = si_fastsim_table[r].flip, multiplier = si_fastsim_table[r].multiplier;
+    const uint64_t flip = si_fastsim_flip[r], multiplier = si_fastsim_multiplier[r];
     const uint32_t base = si_fastsim_base(s, r);
     const int shift = s.tag_bits + 1;
     for (size_t i = 0; i < n; i++) {
@@ -106,8 +103,8 @@ static void si_fastsim_last(uint32_t *slots, si_fastsim_shape s, const uint64_t 
     const int shift = s.tag_bits + 1;
     for (uint32_t j = 0; j < s.k; j++) {
         if (slots[j] < base) continue;
-        const uint64_t flip = si_fastsim_table[SI_FASTSIM_MAX_K + j].flip;
-        const uint64_t multiplier = si_fastsim_table[SI_FASTSIM_MAX_K + j].multiplier;
+        const uint64_t flip = si_fastsim_flip[SI_FASTSIM_MAX_K + j];
+        const uint64_t multiplier = si_fastsim_multiplier[SI_FASTSIM_MAX_K + j];
         uint32_t least = SI_FASTSIM_OPEN;
         for (size_t i = 0; i < n; i++) {
             uint32_t v = base | (uint32_t)((((h[i] ^ flip) * multiplier) >> 32) >> shift);
@@ -139,11 +136,17 @@ static inline void si_fastsim_pack(const uint32_t *slots, uint32_t k, int bits, 
         for (uint32_t j = 0; j < k; j++) si_store32(out + 4 * j, slots[j]);
 }
 
+#include "fastsim_avx512.h"
+
 static void (*si_fastsim_update)(uint32_t *, si_fastsim_shape, const uint64_t *, size_t) = si_fastsim_update_baseline;
 
 static void si_fastsim_select(int level) {
-    (void)level;
     si_fastsim_update = si_fastsim_update_baseline;
+#if SI_X86
+    if (level >= SI_AVX512) si_fastsim_update = si_fastsim_update_avx512;
+#else
+    (void)level;
+#endif
 }
 
 /* Sign items first .. last-1 of a compressed-row batch; an item without hashes gives SI_FASTSIM_OPEN everywhere. */

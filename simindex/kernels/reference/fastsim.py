@@ -40,7 +40,7 @@ def fastsim_update(slots: U32, hashes: U64) -> None:
         if (slots < base).all():
             return
         shift = np.uint64(1 if r == 0 else tag_bits + 1)
-        if r < k or k == 0:
+        if r < k:
             where, fraction = _slot_and_fraction(hashes if r == 0 else _mixed(hashes, r), k)
             np.minimum.at(slots, where, (np.uint64(base) | fraction >> shift).astype(np.uint32))
             continue
@@ -61,7 +61,7 @@ def fastsim(hashes: U64, ptr: I64, k: int) -> U32:
 def pack_slots(slots: U32, bits: int) -> U8:
     """Return the low bits of each slot, little-endian."""
     cut = np.ascontiguousarray(slots.astype(f"<u{bits // 8}"))
-    return cut.view(np.uint8).reshape(len(slots), -1)
+    return cut.view(np.uint8).reshape(len(slots), slots.shape[1] * bits // 8)
 
 
 def fastsim_packed(hashes: U64, ptr: I64, k: int, bits: int) -> U8:

@@ -60,7 +60,12 @@ def pack_minima(minima: U64, scheme: str, bits: int) -> U8:
         for row in minima
     ]
     cut = [[v & ((1 << bits) - 1) for v in row] for row in kept]
-    return np.array(cut, f"<u{bits // 8}").reshape(minima.shape).view(np.uint8).reshape(len(minima), -1)
+    return (
+        np.array(cut, f"<u{bits // 8}")
+        .reshape(minima.shape)
+        .view(np.uint8)
+        .reshape(len(minima), minima.shape[1] * bits // 8)
+    )
 
 
 def minhash_packed(hashes: U64, ptr: I64, first: U64, second: U64, scheme: str, bits: int) -> U8:
