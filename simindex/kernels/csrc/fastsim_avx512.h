@@ -202,7 +202,7 @@ SI_TARGET_AVX512 static void si_fastsim_update_avx512(uint32_t *slots, si_fastsi
     if (!n) return;
     if (s.power >= 5) si_fastsim_round0_512(slots, s, h, n);
     else si_fastsim_round0(slots, s, h, n);
-    if (s.k <= 512) memset(open, 0, 64);
+    memset(open, 0, 8 * sizeof *open);
     l.s = s;
     l.k = _mm512_set1_epi64(s.k);
     l.shift_throw = _mm_cvtsi32_si128(32 - s.power);
