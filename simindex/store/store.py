@@ -3,19 +3,17 @@
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from simindex.errors import SchemaError
 from simindex.store import catalog
 from simindex.store.collection import CollectionLayout
+from simindex.store.env import Environment
 from simindex.store.finding import Finding
 from simindex.store.table import Table
 from simindex.store.verify import verify
 from simindex.store.view import CollectionView
 from simindex.store.writing import WriteTable
-
-if TYPE_CHECKING:
-    from simindex.store.env import Environment
 
 
 class Snapshot:
@@ -146,7 +144,7 @@ class WriteTransaction:
 class Store:
     """An open store file. Openers of one file in one process share it."""
 
-    def __init__(self, environment: "Environment") -> None:
+    def __init__(self, environment: Environment) -> None:
         self.environment = environment
 
     @classmethod
@@ -163,8 +161,6 @@ class Store:
 
         timeout: seconds to wait for another process's write lock. For the errors see `Environment.open`.
         """
-        from simindex.store.env import Environment
-
         return cls(Environment.open(path, mode, durability, max_bytes, timeout, force))
 
     def read(self) -> Snapshot:
@@ -194,17 +190,17 @@ def current_view(raw: Any, number: int, plan: CollectionLayout, writing: bool = 
     """
     cache: dict[int, Any] = raw.cache
     view: CollectionView | None = cache.get(number)
+    if view is not None and view.epoch != raw.epoch:
+        view = None
     if (
         view is not None
         and view.id == raw.id
-        and view.epoch == raw.epoch
-        and view.layout is plan
         and not writing
+        and (view.layout is plan or view.layout == plan)
     ):
         return view
     found = CollectionView.load(raw, number, plan, view)
-    if writing or (view is not None and view.epoch == raw.epoch and view.id > raw.id):
-        return found  # the cache keeps the newest
-    found.id = max(found.id, raw.id)
-    cache[number] = found
+    if not writing and (view is None or view.id <= raw.id):  # the cache keeps the newest
+        found.id = max(found.id, raw.id)
+        cache[number] = found
     return found

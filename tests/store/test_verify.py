@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from store.raw import PlainEnvironment
 from store.test_table import SMALL, append, make_rows
 
 from simindex.store import Store, layout
@@ -15,7 +14,7 @@ BLOCKS = (layout.LIVE, layout.RECORDS, layout.SIGNATURES, layout.ORIGINALS)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    store = Store(PlainEnvironment(tmp_path / "store"))
+    store = Store.open(tmp_path / "store", durability="relaxed")
     rng = np.random.default_rng(11)
     with store.write() as tx:
         number = tx.create_collection(b"schema")
