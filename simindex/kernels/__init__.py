@@ -24,6 +24,13 @@ from simindex.kernels._blocks import (
     set_live,
 )
 from simindex.kernels._fastsim import MAX_SLOTS, fastsim, fastsim_packed, fastsim_update, pack_slots
+from simindex.kernels._links import (
+    BucketLinker,
+    flatten_components,
+    join_links,
+    mark_rows,
+    shared_rows,
+)
 from simindex.kernels._minhash import (
     MINHASH_SCHEMES,
     minhash,
@@ -63,6 +70,7 @@ from simindex.kernels._sets import (
 __all__ = [
     "MAX_SLOTS",
     "MINHASH_SCHEMES",
+    "BucketLinker",
     "address_of",
     "are_live",
     "band_keys",
@@ -76,6 +84,7 @@ __all__ = [
     "fastsim_packed",
     "fastsim_update",
     "fill_heap",
+    "flatten_components",
     "gather_equal",
     "gather_signatures",
     "heap_is_sound",
@@ -86,9 +95,11 @@ __all__ = [
     "intersect_sets",
     "is_sealed",
     "jaccard_packed",
+    "join_links",
     "key_postings",
     "least_inter",
     "list_live",
+    "mark_rows",
     "match_records",
     "minhash",
     "minhash_constants",
@@ -109,6 +120,7 @@ __all__ = [
     "seal",
     "set_live",
     "set_width",
+    "shared_rows",
     "stamp_records",
     "unpack_set",
 ]

@@ -227,9 +227,9 @@ def intersect_sets(const uint8_t[::1] query not None, const uint32_t[::1] first_
                    double min_jaccard=0.0):
     """Return (inter uint32[m], size of the query, sizes uint32[m]): a packed set against stored ones.
 
-    query:      one packed set. rows: uint32, shape (m,), whose originals lie in the heap blocks at `addresses`
-                (csrc/heap.h), each beginning with the row in `first_rows` (ascending). The caller vouches for
-                both.
+    query:      one packed set. rows: uint32, shape (m,), whose originals lie in the heap blocks at
+                `addresses` (csrc/heap.h), each beginning with the row in `first_rows` (ascending). The caller
+                vouches for both.
     inter:      hashes shared at the smaller width of both; 0 where inter / (size_q + size - inter) is below
                 min_jaccard, as Python divides, so equality counts. With min_jaccard 0 always exact.
 

@@ -258,7 +258,7 @@ static inline const uint8_t *si_heap_set(const si_heap *heap, uint32_t row, size
 #define SI_MATCH_AHEAD 4
 
 /* One query against many rows. Returns a status; *bad is the index of the row at fault. */
-static int si_match_rows(si_query *q, const si_heap *heap, const uint32_t *rows, int64_t m, double t,
+static inline int si_match_rows(si_query *q, const si_heap *heap, const uint32_t *rows, int64_t m, double t,
                          uint32_t *inter, uint32_t *sizes, int64_t *bad) {
     const uint8_t *ahead[SI_MATCH_AHEAD];
     size_t length[SI_MATCH_AHEAD];
@@ -282,7 +282,7 @@ static int si_match_rows(si_query *q, const si_heap *heap, const uint32_t *rows,
 }
 
 /* Pairs of rows; a run of equal rows_a decodes that set once. */
-static int si_match_pairs(si_query *q, const si_heap *heap, const uint32_t *rows_a, const uint32_t *rows_b, int64_t m,
+static inline int si_match_pairs(si_query *q, const si_heap *heap, const uint32_t *rows_a, const uint32_t *rows_b, int64_t m,
                           double t, uint32_t *inter, uint32_t *sizes_a, uint32_t *sizes_b, int64_t *bad, int *side) {
     for (int64_t i = 0; i < m;) {
         int64_t stop = i + 1;
