@@ -1,9 +1,19 @@
 """Readers and writers of corpora: JSON lines, CSV, Parquet, a folder of text files; plain, .gz or .zst."""
 
-from simindex.workflows.io.batch import Batch, BadRecord, Block, Decoded, Place, Reject, TruncatedInput, UnknownColumn
+from simindex.workflows.io.batch import (
+    BadRecord,
+    Batch,
+    Block,
+    Decoded,
+    Place,
+    Reject,
+    TruncatedInput,
+    UnknownColumn,
+    line_mask,
+)
 from simindex.workflows.io.formats import FORMATS, Format, format_of
-from simindex.workflows.io.sources import Source, open_source
-from simindex.workflows.io.survivors import Survivors, open_survivors
+from simindex.workflows.io.sources import Source, identity, open_source, total_bytes
+from simindex.workflows.io.survivors import Survivors, open_survivors, output_format
 
 __all__ = [
     "FORMATS",
@@ -19,6 +29,10 @@ __all__ = [
     "TruncatedInput",
     "UnknownColumn",
     "format_of",
+    "identity",
+    "line_mask",
     "open_source",
     "open_survivors",
+    "output_format",
+    "total_bytes",
 ]

@@ -1,4 +1,7 @@
-"""The pieces of a corpus on its way: places, batches, decoded batches, blocks of the second pass, and what can go wrong."""
+"""The pieces of a corpus on its way.
+
+Places, batches, decoded batches, blocks of the second pass, and what can go wrong.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +32,10 @@ class UnknownColumn(FeatureError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where reading stands: file number, offset in it (bytes of content for JSON lines, records elsewhere), line from 0."""
+    """Where reading stands.
+
+    File number, offset in it (bytes of content for JSON lines, records elsewhere), line from 0.
+    """
 
     file: int = 0
     offset: int = 0
@@ -38,7 +44,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A stretch of one input file, not yet decoded. payload is the reader's own (bytes, rows, an Arrow batch, paths)."""
+    """A stretch of one input file, not yet decoded.
+
+    Payload is the reader's own (bytes, rows, an Arrow batch, paths).
+    """
 
     file: int
     offset: int  # where it begins (see Place)
@@ -82,7 +91,10 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels without a Python object each: label i is the UTF-8 string packed[i], or missing where not present[i]."""
+    """Labels without a Python object each.
+
+    Label i is the UTF-8 string packed[i], or missing where not present[i].
+    """
 
     packed: Packed
     present: Bools
@@ -99,6 +111,15 @@ class Block:
     lines: int
     records: int
     accepted: Bools | None
+
+
+def line_mask(lines: int, accepted: Bools | None, keep: Bools) -> Bools:
+    """Return which lines of a block survive: keep is per record, accepted tells which lines are records."""
+    if accepted is None:
+        return keep
+    mask = np.zeros(lines, np.bool_)
+    mask[np.flatnonzero(accepted)] = keep
+    return mask
 
 
 def pack_texts(texts: list[str | bytes | None]) -> tuple[Packed, Bools]:

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from simindex.errors import FeatureError
 from simindex.workflows.io.batch import Bools
 from simindex.workflows.io.streams import Output, sync_folder
@@ -48,7 +46,10 @@ class JsonRows(_Rows):
 
 
 class CsvRows(_Rows):
-    """CSV of rows; the columns are all that any kept row has, in order of appearance; nested values as JSON."""
+    """CSV of rows.
+
+    The columns are all that any kept row has, in order of appearance; nested values as JSON.
+    """
 
     def __init__(self, source: Any, out: Output, delimiter: str, passes: Passes) -> None:
         super().__init__(source, out)
@@ -70,7 +71,9 @@ class CsvRows(_Rows):
         self.out.write(text.getvalue().encode("utf-8", "surrogatepass"))
 
     def write(self, payload: Any, kept: Bools) -> None:
-        self._write([[_cell(row.get(name)) for name in self.columns] for row in self.source.rows(payload, kept)])
+        self._write(
+            [[_cell(row.get(name)) for name in self.columns] for row in self.source.rows(payload, kept)]
+        )
 
 
 def _cell(value: Any) -> Any:
@@ -130,12 +133,3 @@ class ParquetRows:
 
     def close(self) -> None:
         self._writer.close()
-
-
-def line_mask(lines: int, accepted: Bools | None, keep: Bools) -> Bools:
-    """Return which lines of a block survive: keep is per record, accepted tells which lines are records."""
-    if accepted is None:
-        return keep
-    mask = np.zeros(lines, np.bool_)
-    mask[np.flatnonzero(accepted)] = keep
-    return mask

@@ -1,9 +1,14 @@
-"""CSV and TSV with a header: quoted newlines, UTF-8; records are kept as raw bytes, so survivors are copied unchanged."""
+"""CSV and TSV with a header.
 
+Quoted newlines, UTF-8; records are kept as raw bytes, so survivors are copied unchanged.
+"""
+
+import contextlib
 import csv
 import io
+import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import IO, Any, cast
 
 import numpy as np
@@ -28,7 +33,10 @@ Row = tuple[bytes, "list[str] | None", str, int]  # raw bytes, values (None: unr
 
 
 class Csv:
-    """A corpus of CSV (or TSV) files with the same header. Bytes that are no UTF-8 are kept (surrogateescape)."""
+    """A corpus of CSV (or TSV) files with the same header.
+
+    Bytes that are no UTF-8 are kept (surrogateescape).
+    """
 
     def __init__(self, files: list[InputFile], field: str, key: str | None, format: Format) -> None:
         self.format = format
@@ -40,7 +48,7 @@ class Csv:
         self.header_bytes = b""
         csv.field_size_limit(sys.maxsize)
 
-    def _records(self, number: int) -> Iterator[Row]:
+    def _records(self, number: int) -> Generator[Row, None, None]:
         """Yield the records of a file behind its header, which must be that of the first file."""
         file = self.files[number]
         with file.content() as stream:
@@ -54,7 +62,9 @@ class Csv:
             if self.header is None:
                 for name in (self.field, self.key):
                     if name is not None and name not in header:
-                        raise UnknownColumn(f"{file.name}: no column {name!r}; the header has: {', '.join(header)}")
+                        raise UnknownColumn(
+                            f"{file.name}: no column {name!r}; the header has: {', '.join(header)}"
+                        )
                 twice = {name for name in header if header.count(name) > 1} & {self.field, self.key or ""}
                 if twice:
                     raise UnknownColumn(f"{file.name}: column {twice.pop()!r} appears more than once")
@@ -65,26 +75,35 @@ class Csv:
                     f"{self.files[0].name} ({', '.join(self.header)})"
                 )
             for raw, values, why, line in rows:
-                if values is not None and len(values) != len(header):
-                    values, why = None, f"{len(values)} values, but the header has {len(header)} columns"
-                yield raw, values, why, line
+                found = values
+                if found is not None and len(found) != len(header):
+                    why = f"{len(found)} values, but the header has {len(header)} columns"
+                    found = None
+                yield raw, found, why, line
 
     def batches(self, place: Place) -> Iterator[Batch]:
         for number in range(place.file, len(self.files)):
             start = place.offset if number == place.file else 0
             rows: list[Row] = []
             size, offset = 0, 0
-            for row in self._records(number):
-                offset += 1
-                if offset <= start:
-                    continue
-                rows.append(row)
-                size += len(row[0])
-                if size >= BATCH_BYTES:
-                    yield Batch(number, offset - len(rows), offset, rows[0][3], rows, size)
-                    rows, size = [], 0
+            with contextlib.closing(self._records(number)) as records:
+                for row in records:
+                    offset += 1
+                    if offset <= start:
+                        continue
+                    rows.append(row)
+                    size += len(row[0])
+                    if size >= BATCH_BYTES:
+                        yield Batch(number, offset - len(rows), offset, rows[0][3], rows, size)
+                        rows, size = [], 0
             if rows:
                 yield Batch(number, offset - len(rows), offset, rows[0][3], rows, size)
+
+    def read_header(self) -> None:
+        """Read the header of the first file, if nothing was read yet."""
+        if self.header is None:
+            with contextlib.closing(self._records(0)) as records:
+                next(records, None)
 
     def decode(self, batch: Batch) -> Decoded:
         header = cast("list[str]", self.header)
@@ -94,7 +113,9 @@ class Csv:
         good = [row[1] for row in rows if row[1] is not None]
         accepted = np.fromiter((row[1] is not None for row in rows), np.bool_, len(rows))
         rejects = [Reject(row[3] - batch.first_line, row[2], row[0]) for row in rows if row[1] is None]
-        texts: list[str | bytes | None] = [values[column].encode("utf-8", "surrogateescape") for values in good]
+        texts: list[str | bytes | None] = [
+            values[column].encode("utf-8", "surrogateescape") for values in good
+        ]
         packed, present = pack_texts(texts)
         labels = [values[label] for values in good] if label is not None else None
         everything = None if accepted.all() else accepted
@@ -102,21 +123,23 @@ class Csv:
 
     def again(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, list[Row]]]:
         current, at = -1, 0
-        records: Iterator[Row] = iter(())
-        for block in blocks:
-            if block.file != current:
-                records = self._records(block.file)
-                current, at = block.file, 0
-            for _ in range(block.offset - at):
-                next(records, None)
-            rows = []
-            for _ in range(block.stop - block.offset):
-                row = next(records, None)
-                if row is None:
-                    raise TruncatedInput(f"{self.files[current].name}: the file became shorter while it was read")
-                rows.append(row)
-            at = block.stop
-            yield block, rows
+        records: Generator[Row, None, None] | None = None
+        try:
+            for block in blocks:
+                if block.file != current or records is None:
+                    if records is not None:
+                        records.close()
+                    records, current, at = self._records(block.file), block.file, 0
+                for _ in range(block.offset - at):
+                    next(records, None)
+                rows = list(itertools.islice(records, block.stop - block.offset))
+                if len(rows) < block.stop - block.offset:
+                    raise TruncatedInput(f"{self.files[current].name}: it became shorter while it was read")
+                at = block.stop
+                yield block, rows
+        finally:
+            if records is not None:
+                records.close()
 
     def rows(self, payload: list[Row], mask: Bools) -> Iterator[dict[str, Any]]:
         header = cast("list[str]", self.header)
@@ -127,7 +150,9 @@ class Csv:
 
 def _clean(value: str) -> str:
     """Bytes that were no UTF-8 cannot be carried into another format: U+FFFD stands for them."""
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if not value.isascii() else value
+    return (
+        value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if not value.isascii() else value
+    )
 
 
 class _Lines:
@@ -135,7 +160,9 @@ class _Lines:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._file = io.TextIOWrapper(
-            stream if isinstance(stream, io.BufferedIOBase) else io.BufferedReader(cast(Any, stream), 1 << 20),
+            stream
+            if isinstance(stream, io.BufferedIOBase)
+            else io.BufferedReader(cast(Any, stream), 1 << 20),
             encoding="utf-8",
             errors="surrogateescape",
             newline="\n",
@@ -158,6 +185,9 @@ class _Lines:
             line = line.removeprefix("\ufeff")
         return line
 
+    def close(self) -> None:
+        self._file.close()
+
     def take(self) -> bytes:
         raw = "".join(self.taken).encode("utf-8", "surrogateescape")
         self.taken.clear()
@@ -165,9 +195,18 @@ class _Lines:
 
 
 def _split(stream: IO[bytes], delimiter: str) -> Iterator[Row]:
-    """Yield every record (the header too) with its raw bytes; blank lines are skipped, an unreadable one has values None."""
+    """Yield every record (the header too) with its raw bytes.
+
+    Blank lines are skipped, an unreadable one has values None.
+    """
     lines = _Lines(stream)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        yield from _rows(lines, csv.reader(lines, delimiter=delimiter, strict=True))
+    finally:
+        lines.close()
+
+
+def _rows(lines: _Lines, reader: Iterator[list[str]]) -> Iterator[Row]:
     while True:
         line = lines.line
         try:

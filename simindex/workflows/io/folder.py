@@ -1,4 +1,7 @@
-"""A folder of text files: one item a file, in the order of their relative paths; hidden files and folders are left out."""
+"""A folder of text files.
+
+One item a file, in the order of their relative paths; hidden files and folders are left out.
+"""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,16 +19,23 @@ COLUMNS = ("path", "text")
 
 
 class Folder:
-    """One or more folders. The columns are `path` (relative, "/" between names) and `text` (the bytes, any encoding)."""
+    """One or more folders.
+
+    The columns are `path` (relative, "/" between names) and `text` (the bytes, any encoding).
+    """
 
     def __init__(self, files: list[InputFile], field: str, key: str | None) -> None:
         self.format = Format("folder")
         self.files = files
         self.key = key
         if field != "text":
-            raise UnknownColumn(f"a folder has the columns path and text; --field {field} names neither: leave it out")
+            raise UnknownColumn(
+                f"a folder has the columns path and text; --field {field} names neither: leave it out"
+            )
         if key not in (None, "path"):
-            raise UnknownColumn(f"a folder has the columns path and text; --key {key} names neither: use path")
+            raise UnknownColumn(
+                f"a folder has the columns path and text; --key {key} names neither: use path"
+            )
         self._listed: dict[int, list[tuple[str, int, int]]] = {}
 
     def listing(self, number: int) -> list[tuple[str, int, int]]:
@@ -42,7 +52,9 @@ class Folder:
             for i in range(start, len(listing)):
                 size += listing[i][1]
                 if size >= BATCH_BYTES or i + 1 - start >= BATCH_FILES or i + 1 == len(listing):
-                    yield Batch(number, start, i + 1, start, [path for path, _, _ in listing[start : i + 1]], size)
+                    yield Batch(
+                        number, start, i + 1, start, [path for path, _, _ in listing[start : i + 1]], size
+                    )
                     start, size = i + 1, 0
 
     def decode(self, batch: Batch) -> Decoded:

@@ -38,7 +38,8 @@ def split_suffix(path: str) -> tuple[str, str]:
 def format_of(path: str, asked: str | None = None) -> Format | None:
     """Return the format of a path, or None if neither its suffix nor `asked` (a key of FORMATS) tells.
 
-    Raises FeatureError for an unknown `asked`, and for Parquet inside .gz or .zst (Parquet compresses by itself).
+    Raises FeatureError for an unknown `asked`, and for Parquet inside .gz or .zst (Parquet compresses by
+    itself).
     """
     suffix, compression = split_suffix(path)
     name = asked
@@ -51,5 +52,7 @@ def format_of(path: str, asked: str | None = None) -> Format | None:
     if name is None:
         return None
     if name == "parquet" and compression:
-        raise FeatureError(f"{path}: a Parquet file cannot be read from .{compression}; it compresses by itself")
+        raise FeatureError(
+            f"{path}: a Parquet file cannot be read from .{compression}; it compresses by itself"
+        )
     return Format(name, "" if name == "folder" else compression)

@@ -1,4 +1,7 @@
-"""The input files of a corpus: their identity, and their content as a stream. Standard input is spooled as it is read."""
+"""The input files of a corpus.
+
+Their identity, and their content as a stream. Standard input is spooled as it is read.
+"""
 
 import io
 import os
@@ -33,12 +36,17 @@ class InputFile:
 
     @classmethod
     def at(cls, path: str, compression: str, spool: str | None = None) -> "InputFile":
-        """Look at a path. Raises FeatureError if it is neither a file nor standard input, OSError if it cannot be read."""
+        """Look at a path.
+
+        Raises FeatureError if it is neither a file nor standard input, OSError if it cannot be read.
+        """
         if path == STDIN:
             return cls(path, compression, -1, -1, spool)
         status = os.stat(path)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise FeatureError(f"{path}: a pipe or device can be read only as standard input: give '-' and redirect")
+            raise FeatureError(
+                f"{path}: a pipe or device can be read only as standard input: give '-' and redirect"
+            )
         return cls(path, compression, status.st_size, status.st_mtime_ns)
 
     @property
@@ -54,15 +62,20 @@ class InputFile:
         return {"path": path, "size": self.size, "mtime_ns": self.mtime_ns}
 
     def content(self) -> IO[bytes]:
-        """Return the decompressed content from its start; the caller closes it. Standard input is read once, then its spool."""
+        """Return the decompressed content from its start.
+
+        The caller closes it. Standard input is read once, then its spool.
+        """
         if not self.is_stdin:
-            raw: IO[bytes] = _Counted(open(self.path, "rb", buffering=0), self) if self.compression else _plain(self)
+            raw: Any = open(self.path, "rb", buffering=0)  # noqa: SIM115 (closed by the stream around it)
+            if self.compression:
+                raw = _Counted(raw, self)
             return decompressed(raw, self.compression, self.name)
         if self._spooled:
             return open(cast(str, self.spool), "rb", buffering=0)
         self._spooled = True
-        source = sys.stdin.buffer
-        magic = source.peek(2)[:2]
+        source: Any = sys.stdin.buffer
+        magic = bytes(source.peek(2)[:2])
         stream = decompressed(cast("IO[bytes]", source), _MAGIC.get(magic, ""), self.name)
         return cast("IO[bytes]", _Tee(stream, cast(str, self.spool), self))
 
@@ -75,10 +88,6 @@ class InputFile:
                 while stream.read(1 << 20):
                     pass
         return cast(str, self.spool)
-
-
-def _plain(file: InputFile) -> IO[bytes]:
-    return open(file.path, "rb", buffering=0)
 
 
 class _Counted(io.RawIOBase):

@@ -1,4 +1,8 @@
-"""JSON lines: blocks of whole lines, decoded without a Python object per record where the scanner can, copied byte for byte."""
+"""JSON lines.
+
+Blocks of whole lines, decoded without a Python object per record where the scanner can, copied byte for
+byte.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,7 +12,16 @@ import numpy as np
 import orjson
 
 from simindex.types import I64
-from simindex.workflows.io.batch import Batch, Block, Bools, Decoded, Place, Reject, TruncatedInput, pack_texts
+from simindex.workflows.io.batch import (
+    Batch,
+    Block,
+    Bools,
+    Decoded,
+    Place,
+    Reject,
+    TruncatedInput,
+    pack_texts,
+)
 from simindex.workflows.io.formats import Format
 from simindex.workflows.io.inputs import InputFile
 from simindex.workflows.io.streams import skip
@@ -18,9 +31,14 @@ BOM = b"\xef\xbb\xbf"
 
 
 class JsonLines:
-    """A corpus of JSON objects, one a line: UTF-8, LF or CR LF, blank lines ignored, with or without a last newline."""
+    """A corpus of JSON objects, one a line.
 
-    def __init__(self, files: list[InputFile], field: str, key: str | None, batch_bytes: int = BATCH_BYTES) -> None:
+    UTF-8, LF or CR LF, blank lines ignored, with or without a last newline.
+    """
+
+    def __init__(
+        self, files: list[InputFile], field: str, key: str | None, batch_bytes: int = BATCH_BYTES
+    ) -> None:
         self.format = Format("jsonl")
         self.files = files
         self.field = field
@@ -56,7 +74,7 @@ class JsonLines:
                         stream.close()
                     stream = self.files[block.file].content()
                     current, at = block.file, 0
-                assert stream is not None  # noqa: S101 (block.file is never -1)
+                assert stream is not None
                 skip(stream, block.offset - at)
                 yield block, _exactly(stream, block.stop - block.offset, self.files[current].name)
                 at = block.stop
@@ -72,7 +90,10 @@ class JsonLines:
 
 
 def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the stream in pieces of about `size` bytes that end at a line's end; only the last may lack its newline."""
+    """Yield the stream in pieces of about `size` bytes that end at a line's end.
+
+    Only the last may lack its newline.
+    """
     rest = b""
     while True:
         parts = [rest]
@@ -108,7 +129,10 @@ def _exactly(stream: IO[bytes], size: int, name: str) -> bytes:
 
 
 def line_ranges(payload: bytes) -> tuple[I64, I64]:
-    """Return (start, stop) of each line of a block; stop is behind the newline, which the last line may lack."""
+    """Return (start, stop) of each line of a block.
+
+    Stop is behind the newline, which the last line may lack.
+    """
     stops = np.flatnonzero(np.frombuffer(payload, np.uint8) == 10).astype(np.int64) + 1
     if payload and not payload.endswith(b"\n"):
         stops = np.append(stops, np.int64(len(payload)))
@@ -119,7 +143,8 @@ def line_ranges(payload: bytes) -> tuple[I64, I64]:
 
 
 def load_object(line: bytes) -> Any:
-    """Parse one line. orjson first; the standard parser takes lone surrogates, NaN and invalid UTF-8, which orjson refuses.
+    """Parse one line. orjson first; the standard parser takes lone surrogates, NaN and invalid UTF-8, which
+    orjson refuses.
 
     Raises ValueError with a short reason.
     """
@@ -161,11 +186,16 @@ def decode_lines(payload: bytes, field: str, key: str | None, is_start: bool) ->
             labels.append(as_label(record.get(key)))
     packed, present = pack_texts(texts)
     everything = None if accepted.all() else accepted
-    return Decoded(packed, present, labels if key is not None else None, len(starts), everything, rejects, columns)
+    return Decoded(
+        packed, present, labels if key is not None else None, len(starts), everything, rejects, columns
+    )
 
 
 def checked(record: Any, field: str) -> dict[str, Any]:
-    """Return the record if it is an object whose text is a string, null or missing; else ValueError says what it is."""
+    """Return the record if it is an object whose text is a string, null or missing.
+
+    Else ValueError says what it is.
+    """
     if not isinstance(record, dict):
         raise ValueError(f"a JSON object is needed, not {_kind(record)}")
     text = record.get(field)
@@ -177,12 +207,22 @@ def checked(record: Any, field: str) -> dict[str, Any]:
 def _kind(value: Any) -> str:
     if value is None:
         return "null"
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
     return names.get(type(value), type(value).__name__)
 
 
 def as_label(value: Any) -> str | int | None:
-    """Return what --key names as a label: strings and integers as they are, other JSON values as their JSON text."""
+    """Return what --key names as a label.
+
+    Strings and integers as they are, other JSON values as their JSON text.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:

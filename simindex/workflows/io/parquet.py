@@ -1,4 +1,7 @@
-"""Parquet (extra `arrow`): the text column packed without a Python object a row; survivors keep schema and metadata."""
+"""Parquet (extra `arrow`).
+
+The text column packed without a Python object a row; survivors keep schema and metadata.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -7,7 +10,16 @@ import numpy as np
 
 from simindex.errors import FeatureError
 from simindex.types import Packed
-from simindex.workflows.io.batch import BadRecord, Batch, Block, Bools, Decoded, Place, TruncatedInput, UnknownColumn
+from simindex.workflows.io.batch import (
+    BadRecord,
+    Batch,
+    Block,
+    Bools,
+    Decoded,
+    Place,
+    TruncatedInput,
+    UnknownColumn,
+)
 from simindex.workflows.io.formats import Format
 from simindex.workflows.io.inputs import InputFile
 
@@ -25,7 +37,10 @@ def arrow() -> Any:
 
 
 class Parquet:
-    """Parquet files of one schema. The text column is a string or binary (also large or dictionary-encoded) column."""
+    """Parquet files of one schema.
+
+    The text column is a string or binary (also large or dictionary-encoded) column.
+    """
 
     def __init__(self, files: list[InputFile], field: str, key: str | None) -> None:
         self.format = Format("parquet")
@@ -49,7 +64,13 @@ class Parquet:
         kind = schema.field(self.field).type
         types = self._pa.types
         inner = kind.value_type if types.is_dictionary(kind) else kind
-        tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary)
+        tests = (
+            types.is_string,
+            types.is_large_string,
+            types.is_string_view,
+            types.is_binary,
+            types.is_large_binary,
+        )
         if not any(test(inner) for test in tests):
             raise UnknownColumn(f"{name}: column {self.field!r} is {kind}, not text")
 
@@ -57,7 +78,9 @@ class Parquet:
         try:
             return self._pa.parquet.ParquetFile(self.files[number].local_path())
         except (self._pa.ArrowInvalid, self._pa.ArrowException) as error:
-            raise TruncatedInput(f"{self.files[number].name}: not a Parquet file, or cut short: {error}") from error
+            raise TruncatedInput(
+                f"{self.files[number].name}: not a Parquet file, or cut short: {error}"
+            ) from error
 
     def _stretches(self, number: int, columns: list[str] | None) -> Iterator[Any]:
         try:
@@ -84,7 +107,10 @@ class Parquet:
         labels = None
         if self.key is not None:
             values = batch.payload.column(self.key).to_pylist()
-            labels = [v if v is None or isinstance(v, (str, int)) and not isinstance(v, bool) else str(v) for v in values]
+            labels = [
+                v if v is None or (isinstance(v, (str, int)) and not isinstance(v, bool)) else str(v)
+                for v in values
+            ]
         texts = column.cast(pa.large_binary() if _is_binary(pa, column.type) else pa.large_string())
         return Decoded(_packed(texts), present, labels, len(column), None, [], tuple(self.schema.names))
 
@@ -101,7 +127,9 @@ class Parquet:
                 if rest is None or len(rest) == 0:
                     rest = next(stretches, None)
                     if rest is None:
-                        raise TruncatedInput(f"{self.files[current].name}: the file became shorter while it was read")
+                        raise TruncatedInput(
+                            f"{self.files[current].name}: the file became shorter while it was read"
+                        )
                 step = min(len(rest), (block.offset if at < block.offset else block.stop) - at)
                 if at >= block.offset:
                     parts.append(rest.slice(0, step))

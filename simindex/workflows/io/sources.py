@@ -34,11 +34,16 @@ class Source(Protocol):
 
 
 def open_source(
-    paths: Sequence[str], field: str = "text", key: str | None = None, format: str | None = None, spool: str | None = None
+    paths: Sequence[str],
+    field: str = "text",
+    key: str | None = None,
+    format: str | None = None,
+    spool: str | None = None,
 ) -> Source:
     """Return the corpus at `paths` ("-" is standard input, JSON lines unless `format` says else).
 
-    Raises FeatureError for unknown, mixed or unsuitable formats, UnknownColumn, OSError for what cannot be read.
+    Raises FeatureError for unknown, mixed or unsuitable formats, UnknownColumn, OSError for what cannot be
+    read.
     """
     if not paths:
         raise FeatureError("no input: give at least one file or folder, or '-' for standard input")
@@ -74,7 +79,10 @@ def open_source(
 
 
 def identity(source: Source) -> list[dict[str, Any]]:
-    """Return what tells whether the inputs are the same as before: path, size, mtime; of a folder a hash over its files."""
+    """Return what tells whether the inputs are the same as before.
+
+    Path, size, mtime; of a folder a hash over its files.
+    """
     out = []
     for number, file in enumerate(source.files):
         entry = file.identity()
@@ -92,4 +100,4 @@ def total_bytes(source: Source) -> int | None:
     """Return the size of all inputs as they lie on disk, or None if it is not known (standard input)."""
     if any(file.is_stdin for file in source.files):
         return None
-    return sum(entry["size"] for entry in identity(source))
+    return sum(int(entry["size"]) for entry in identity(source))

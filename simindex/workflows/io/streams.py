@@ -1,4 +1,7 @@
-"""Byte streams: decompression that reads every member and notices a missing end; output that appears by rename."""
+"""Byte streams.
+
+Decompression that reads every member and notices a missing end; output that appears by rename.
+"""
 
 import contextlib
 import gzip
@@ -76,7 +79,9 @@ class _GzipReader(io.RawIOBase):
         try:
             return self._file.readinto(buffer)
         except EOFError as error:
-            raise TruncatedInput(f"{self._name}: the file ends inside a gzip member: it is cut short") from error
+            raise TruncatedInput(
+                f"{self._name}: the file ends inside a gzip member: it is cut short"
+            ) from error
         except (gzip.BadGzipFile, zlib.error) as error:
             raise TruncatedInput(f"{self._name}: broken gzip data: {error}") from error
 
@@ -110,7 +115,8 @@ def skip(stream: IO[bytes], count: int) -> None:
 class Output:
     """A file that is written under a temporary name and gets its own by rename, complete and on disk.
 
-    write(data) appends; finish() closes, syncs and renames; close() without finish() leaves the old file as it was.
+    write(data) appends; finish() closes, syncs and renames; close() without finish() leaves the old file as
+    it was.
     """
 
     def __init__(self, path: str, temporary: str, compression: str = "") -> None:

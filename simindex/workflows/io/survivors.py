@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +11,6 @@ from simindex.errors import FeatureError
 from simindex.workflows.io.batch import Bools
 from simindex.workflows.io.convert import CsvRows, JsonRows, ParquetRows
 from simindex.workflows.io.csvfile import Csv
-from simindex.workflows.io.folder import Folder
 from simindex.workflows.io.formats import FORMATS, Format, format_of
 from simindex.workflows.io.jsonl import BOM, JsonLines, line_ranges
 from simindex.workflows.io.sources import Source
@@ -31,26 +30,37 @@ class Survivors(Protocol):
         """Give the output its name."""
 
     def close(self) -> None:
-        """Let go of the file; without finish() the temporary one stays behind for the next run to overwrite."""
+        """Let go of the file.
+
+        Without finish() the temporary one stays behind for the next run to overwrite.
+        """
 
 
 def output_format(source: Source, path: str) -> Format:
-    """Return the format of the output: by its suffix, else the input's. Raises FeatureError if that cannot be written."""
+    """Return the format of the output.
+
+    By its suffix, else the input's. Raises FeatureError if that cannot be written.
+    """
     found = format_of(path) if not os.path.isdir(path) else Format("folder")
     if found is None:
         if os.path.splitext(path)[1] and source.format.name != "folder":
             known = ", ".join(suffix for endings in FORMATS.values() for suffix in endings)
-            raise FeatureError(f"{path}: its suffix is none of {known} (each also .gz or .zst, but not Parquet)")
+            raise FeatureError(
+                f"{path}: its suffix is none of {known} (each also .gz or .zst, but not Parquet)"
+            )
         found = Format(source.format.name)
     if found.name == "folder" and source.format.name != "folder":
         raise FeatureError(f"{path}: only a folder of text files can be written as a folder; name a file")
     return found
 
 
-def open_survivors(source: Source, path: str, temporary: str, passes: Iterable[Any] | None = None) -> Survivors:
+def open_survivors(
+    source: Source, path: str, temporary: str, passes: Iterable[Any] | None = None
+) -> Survivors:
     """Return the writer of `path`, which works under the name `temporary` until finish().
 
-    passes: for a conversion, an iterable over all kept rows' (payload, mask); it is read first, to learn the columns.
+    passes: for a conversion, an iterable over all kept rows' (payload, mask); it is read first, to
+        learn the columns.
     """
     target = output_format(source, path)
     same = target.name == source.format.name
@@ -84,7 +94,10 @@ class _Copy:
 
 
 class LineCopy(_Copy):
-    """JSON lines byte for byte. Only these bytes may differ: a last line gets its newline, a BOM stays at the very start only."""
+    """JSON lines byte for byte.
+
+    Only these bytes may differ: a last line gets its newline, a BOM stays at the very start only.
+    """
 
     def write(self, payload: bytes, kept: Bools) -> None:
         if not kept.any():
@@ -114,14 +127,15 @@ class RecordCopy(_Copy):
 
     def _header(self) -> None:
         if self.is_first:
-            if self.source.header is None and not self.source.files[0].is_stdin:
-                next(self.source._records(0), None)
+            self.source.read_header()
             self.out.write(_ended(self.source.header_bytes))
             self.is_first = False
 
     def write(self, payload: list[Any], kept: Bools) -> None:
         self._header()
-        self.out.write(b"".join([_ended(row[0]) for row, keep in zip(payload, kept.tolist(), strict=True) if keep]))
+        self.out.write(
+            b"".join([_ended(row[0]) for row, keep in zip(payload, kept.tolist(), strict=True) if keep])
+        )
 
     def seal(self) -> None:
         self._header()
@@ -158,7 +172,10 @@ class ParquetCopy:
 
 
 class FolderCopy:
-    """Surviving files under their relative paths, bytes and times as they were; a path met again in a later folder is an error."""
+    """Surviving files under their relative paths, bytes and times as they were.
+
+    A path met again in a later folder is an error.
+    """
 
     def __init__(self, path: str, temporary: str) -> None:
         self.path, self.temporary = path, temporary
@@ -173,7 +190,9 @@ class FolderCopy:
             target = os.path.join(self.temporary, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if os.path.exists(target):
-                raise FeatureError(f"{path} is in more than one input folder: write JSON lines instead (-o OUT.jsonl)")
+                raise FeatureError(
+                    f"{path} is in more than one input folder: write JSON lines instead (-o OUT.jsonl)"
+                )
             shutil.copy2(os.path.join(root, path), target)
 
     def seal(self) -> None:
@@ -187,9 +206,3 @@ class FolderCopy:
 
     def close(self) -> None:
         pass
-
-
-def kept_rows(source: Source, passes: Iterable[tuple[Any, Bools]]) -> Iterator[dict[str, Any]]:
-    """Yield every kept row as a dict."""
-    for payload, mask in passes:
-        yield from source.rows(payload, mask)
