@@ -16,9 +16,6 @@ from simindex.store import FieldRows
 from simindex.types import EMPTY, I64, SHORTENED, U32, Packed
 
 Mode = Literal["put", "insert", "new"]
-_MOVE_AT_ONCE = (
-    512  # rows of nearly dead blocks moved by one commit: keeps its extra cost under a millisecond
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +136,11 @@ class Writer:
                 same[likely] = _equal_strings(stored, part.originals, index[likely])
         return same
 
-    def move_sparse_rows(self, limit: int = _MOVE_AT_ONCE) -> int:
+    def move_sparse_rows(self, limit: int | None = None) -> int:
         """Append the live rows of nearly dead blocks anew, so that their space comes back; return how many.
 
         Postings are made anew from the signatures; nothing about the items changes, their sequence numbers
-        included.
+        included. limit: the most rows to move; None = as many as were removed.
         """
         rows = self.table.sparse_rows(limit)
         if len(rows) == 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import WriteError
-from simindex.kernels import are_live, count_live
+from simindex.kernels import are_live, count_live, list_live
 from simindex.store import layout
 from simindex.store.changes import ChangeLog
 from simindex.store.overlay import MOST_ROWS, Overlay
@@ -17,7 +17,9 @@ from simindex.store.tails import HeapTail, LiveBits, SignatureTail
 from simindex.store.view import CollectionView
 from simindex.types import I64, U8, U32, U64, Packed
 
-_GROUP = 256  # rows; the grain in which sparse regions are looked for
+_REGION = 8192  # rows; the grain in which sparse regions are looked for: about a block of records
+_FEW = 256  # fewer removals than that are not worth a look
+_CROWDED = 0.7  # keeps the file below 1.3 times its size when random rows are replaced again and again
 _KEY_BITS = np.uint64(0xFFFFFFFF00000000)
 
 
@@ -149,33 +151,39 @@ class WriteTable(Table):
         self.state.sequence += n
         return first
 
-    def sparse_rows(self, limit: int) -> U32:
-        """Return up to `limit` live rows whose neighbourhood is mostly dead, for appending anew and removing
-        here.
+    def sparse_rows(self, limit: int | None = None) -> U32:
+        """Return live rows whose neighbourhood is mostly dead, for appending anew and removing here.
 
-        Blocks go when their last row dies. A region counts as sparse below 25 % live; below 50 % when less
-        than 75 % of the rows that take space in the whole collection are live. Looks at the bitmap only after
-        removals that matter: usually returns nothing, at once.
+        limit: the most to return; None = as many as this transaction removed, at least 256. Usually returns
+        nothing, at once: looks only when 1/64 of the rows died since.
+
+        Blocks go when their last row dies; so the emptiest regions of 8,192 rows are emptied, one after the
+        other. A region is sparse below a quarter live, and below _CROWDED when less than three quarters of
+        the rows in all regions live.
         """
+        if limit is None:
+            limit = max(sum(map(len, self._removed)), _FEW)
         state = self.state
-        if state.examined * 64 < state.next_row or state.examined < _GROUP or limit <= 0:
+        if limit <= 0 or state.examined * 64 < state.live or state.examined < _FEW:
             return np.empty(0, np.uint32)
         end = (
-            min(self._start.next_row, state.next_row) // _GROUP
-        )  # rows of this transaction stay where they are
-        starts = np.arange(end, dtype=np.int64) * _GROUP
-        counts = count_live(self.live, starts, starts + _GROUP)
+            min(self._start.next_row, state.next_row) // _REGION
+        )  # this transaction's rows stay where they are
+        starts = np.arange(end, dtype=np.int64) * _REGION
+        counts = count_live(self.live, starts, starts + _REGION)
         held = int(np.count_nonzero(counts))
-        bar = _GROUP // 4 if 4 * int(counts.sum()) >= 3 * _GROUP * held else _GROUP // 2
+        bar = _REGION // 4 if 4 * int(counts.sum()) >= 3 * _REGION * held else int(_REGION * _CROWDED)
         sparse = np.flatnonzero((counts > 0) & (counts < bar))
-        # Oldest first, so that whole blocks empty rather than the edges of many.
-        take = sparse[: max(int(np.searchsorted(np.cumsum(counts[sparse]), limit, side="right")), 1)]
-        if len(take) == len(sparse):
+        sparse = sparse[np.argsort(counts[sparse], kind="stable")]
+        if int(counts[sparse].sum()) <= limit:
             state.examined = 0
-        if not len(take):
-            return np.empty(0, np.uint32)
-        groups = (take[:, None] * _GROUP + np.arange(_GROUP)).ravel().astype(np.uint32)
-        return groups[are_live(self.live, groups)][:limit]
+        rows: list[U32] = []
+        for region in sparse.tolist():
+            rows.append(list_live(self.live, region * _REGION, (region + 1) * _REGION)[:limit])
+            limit -= len(rows[-1])
+            if limit <= 0:
+                break
+        return np.sort(np.concatenate(rows)) if rows else np.empty(0, np.uint32)
 
     # Lookups see what is pending
     # -------------------------------------------------------------------------------
