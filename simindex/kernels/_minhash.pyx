@@ -83,8 +83,7 @@ def minhash(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None
             const uint64_t[::1] second not None, scheme="simindex"):
     """Return the k minima of n items: uint64, shape (n, k), before any cut to the stored width.
 
-    hashes, ptr: compressed rows (types.Features); affine32 and legacy read the low 32 bits and all 64 bits
-    respectively as datasketch does, and are given hashes below 2^32.
+    hashes, ptr: compressed rows (types.Features); affine32 and legacy read the low 32 bits of a hash.
     first, second: the constants of each slot. An item without hashes has the scheme's largest value in every slot.
     Cost: n * k evaluations an item.
     """

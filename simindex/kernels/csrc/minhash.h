@@ -70,6 +70,7 @@ static inline uint64_t si_minhash_value(int scheme, uint64_t h, uint64_t first, 
 /* What is done once to an input hash. */
 static inline uint64_t si_minhash_input(int scheme, uint64_t h) {
     if (scheme == SI_MINHASH_AFFINE32) return si_fmix32((uint32_t)h);
+    if (scheme == SI_MINHASH_LEGACY) return (uint32_t)h;
     return scheme == SI_MINHASH_AFFINE64 ? si_fmix64(h) : h;
 }
 
@@ -89,12 +90,19 @@ static void si_minhash_lower_baseline(int scheme, const uint64_t *h, size_t m, c
     }
 }
 
+#include "minhash_simd.h"
+
 static void (*si_minhash_lower)(int, const uint64_t *, size_t, const uint64_t *, const uint64_t *, uint32_t,
                                 uint64_t *) = si_minhash_lower_baseline;
 
 static void si_minhash_select(int level) {
-    (void)level;
     si_minhash_lower = si_minhash_lower_baseline;
+#if SI_X86
+    if (level >= SI_AVX512) si_minhash_lower = si_minhash_lower_avx512;
+    else if (level >= SI_AVX2) si_minhash_lower = si_minhash_lower_avx2;
+#else
+    (void)level;
+#endif
 }
 
 static void si_minhash_item(int scheme, const uint64_t *h, size_t n, const uint64_t *first, const uint64_t *second,

@@ -35,7 +35,7 @@ def _value(scheme: str, h: int, first: int, second: int) -> int:
     if scheme == "affine64":
         return (first * _fmix64(h) + second) & _MASK
     if scheme == "legacy":
-        return ((first * h + second) & _MASK) % _MERSENNE & 0xFFFFFFFF
+        return ((first * (h & 0xFFFFFFFF) + second) & _MASK) % _MERSENNE & 0xFFFFFFFF
     return ((h ^ first) * second) & _MASK
 
 
