@@ -4,10 +4,11 @@ from simindex.types import U8, U32, U64
 
 def _select(level: int) -> None: ...
 
+@final
 class BucketLinker:
-    def __init__(
-        self, width: int, slot_bytes: int, min_equal: int, threshold: float | None = None
-    ) -> None: ...
+    def __new__(
+        cls, width: int, slot_bytes: int, min_equal: int, threshold: float | None = None
+    ) -> BucketLinker: ...
     @property
     def compared(self) -> int: ...
     @property
