@@ -187,7 +187,7 @@ def join_links(uint32_t[::1] parent not None, const uint64_t[::1] links not None
     """Join the components of both ends of each link (a << 32 | b) in place; return how many joins it took.
 
     parent: uint32, shape (n,), parent[i] <= i; np.arange(n) to begin with. The smaller root wins, so a root
-    is the first row of its component. Raises IndexError for a row that is not in parent: nothing changed then.
+    is the first row of its component. IndexError for a row that is not in parent: nothing changed then.
     """
     cdef int64_t i, m = links.shape[0]
     cdef uint64_t n = <uint64_t>parent.shape[0], largest = 0, joined = 0
