@@ -32,13 +32,13 @@ class WriteLock:
     """The lock that every write transaction of one store takes first."""
 
     def __init__(self, path: Path) -> None:
-        """path: the store's `-lock` file, which LMDB has made already."""
+        """path: the store's `-lock` file, which LMDB uses too."""
         self._path = path
         self._held = threading.Lock()
         self._next = threading.Lock()
         self._owner: threading.Thread | None = None
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise OpenError(
                 f"{path}: the lock file cannot be opened for writing: {error.strerror}"
@@ -60,11 +60,9 @@ class WriteLock:
                 raise self._locked_by_thread(timeout)
         finally:
             self._next.release()
-        try:
-            self._acquire_file(deadline, timeout)
-        except BaseException:
+        if not self.take_file(deadline - time.monotonic()):
             self._held.release()
-            raise
+            raise self._locked_by_process(timeout)
         self._owner = me
 
     def release(self) -> None:
@@ -72,7 +70,7 @@ class WriteLock:
         if self._owner is None:
             return
         self._owner = None
-        self._unlock(HELD)
+        self.drop_file()
         self._held.release()
 
     def is_mine(self) -> bool:
@@ -83,21 +81,29 @@ class WriteLock:
         """Close the descriptor. Only after LMDB has closed the store (see above)."""
         os.close(self._file)
 
-    def _acquire_file(self, deadline: float, timeout: float) -> None:
-        self._poll(NEXT, deadline, timeout)
+    def take_file(self, timeout: float) -> bool:
+        """Take the inter-process half alone; whether that worked within `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        if not self._poll(NEXT, deadline):
+            return False
         try:
-            self._poll(HELD, deadline, timeout)
+            return self._poll(HELD, deadline)
         finally:
             self._unlock(NEXT)
 
-    def _poll(self, byte: int, deadline: float, timeout: float) -> None:
+    def drop_file(self) -> None:
+        """Give the inter-process half back."""
+        self._unlock(HELD)
+
+    def _poll(self, byte: int, deadline: float) -> bool:
         wait = _FIRST_WAIT
         while not self._try(byte):
             left = deadline - time.monotonic()
             if left <= 0:
-                raise self._locked_by_process(timeout)
+                return False
             time.sleep(min(wait, left))
             wait = min(wait * 1.5, _LONGEST_WAIT)
+        return True
 
     def _try(self, byte: int) -> bool:
         try:

@@ -1,6 +1,6 @@
 """What a store says of itself: the identity record, written once when the store is made.
 
-Value of the key `IDENTITY_KEY` in the database `meta`: 8 bytes magic, uint32 format version, uint32 CRC-32
+Value of the key `layout.IDENTITY` in the database `meta`: 8 bytes magic, uint32 format version, uint32 CRC-32
 of all that follows, then UTF-8 JSON, one object. Integers are big-endian. Frozen since format 1: changing
 this breaks stores.
 """
@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simindex.errors import CorruptStore, EngineMismatch, FormatTooNew, NotAStore
+from simindex.store.layout import FORMAT_VERSION
 
 MAGIC = b"SIMINDEX"
-FORMAT_VERSION = 1
 OLDEST_FORMAT = 1
 ENGINE = "lmdb-0.9"
-IDENTITY_KEY = b"\x00identity"
 _HEAD = struct.Struct(">8sII")
 
 

@@ -1,41 +1,53 @@
 """The one LMDB environment of a file in this process: its transactions, its map, its end.
 
-Two rules make addresses safe. Whoever replaces or unmaps the map (growth, another process's growth, close)
-first has the file alone: no transaction of this process is live and none begins. And the epoch changes
-whenever that happened.
+Two rules make addresses safe. Whoever replaces or unmaps the map (growth, another process's growth, a
+reopening, close) first has the file alone: no transaction of this process is live and none begins. And the
+epoch changes when it did.
+
+A file opened for writing while another process writes is mapped read-only at first and reopened at the first
+write: py-lmdb needs a write transaction to open the databases of a writable map, and opening must not wait
+for a writer.
 """
 
+import collections
 import contextlib
-import errno
 import itertools
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import lmdb
 
-from simindex.errors import Closed, DiskFull, Locked, MapFull, OpenError, Poisoned, ReadOnly, SimindexError
-from simindex.store import registry
+from simindex.errors import Closed, Locked, MapFull, OpenError, Poisoned, QuotaReached, ReadOnly
+from simindex.store import failures, filesystem, registry, serial
+from simindex.store.gate import Gate
+from simindex.store.layout import DATABASES
 from simindex.store.locks import WriteLock
 from simindex.store.transactions import RawRead, RawWrite, _Raw
 
-DATABASES = ("meta", "records", "live", "signatures", "postings", "originals")
 MAX_READERS = 4096
 ENGINE_VERSION = 0  # py-lmdb's lib_version: the 0.9 engine
-_MAX_DATABASES = 16
-_SMALLEST_MAP = 1 << 26
+_SMALLEST_MAP = 1 << 26  # bytes: below this, a lack of address space is an error
+_MARGIN = 1 << 24  # bytes of map that a transaction of unknown size should find
+_GLANCE = 0.02  # seconds to wait for the write lock when opening, before mapping read-only
+_TRIES = 8
 
 _epochs = itertools.count(1)
+
+
+def lock_path(path: Path) -> Path:
+    """Return the path of a store's lock file, which LMDB names."""
+    return path.with_name(path.name + "-lock")
 
 
 class OpenFile:
     """An open store file, shared by all openers of this process.
 
-    users: how many openers; mode: "r" or "w"; path: absolute; key: (device, inode).
+    users: how many openers; path: absolute; key: (device, inode); mode: "w" once an opener asked for it,
+    else "r". cache: for whoever keeps something between transactions; emptied when the epoch changes.
     """
 
     def __init__(
@@ -49,86 +61,115 @@ class OpenFile:
         self.timeout = timeout
         self.users = 0
         self.epoch = 0
+        self.map_bytes = map_bytes
+        self.page_bytes = 0
         self.databases: dict[str, Any] = {}
         self.cache: dict[Any, Any] = {}
-        self._map_bytes = map_bytes
         self._sync = sync
         self._lock = lock
+        self._wanted = 0  # bytes of map that a transaction lacked
+        self._closed: str | None = None
         self._poison: str | None = None
         self._reset()
-        self._open()
+        self._open(_GLANCE)
+        self._drop_file_lock()
 
     def _reset(self) -> None:
-        self._mutex = threading.Lock()
-        self._changed = threading.Condition(self._mutex)
-        self._alone = False
-        self._active: dict[int, weakref.ref[_Raw]] = {}
-        self._threads: dict[int, int] = {}
-        self._env: Any = None
-        self._write_lock: WriteLock | None = None
+        self.gate = Gate()
+        self.active: dict[int, weakref.ref[_Raw]] = {}
+        self.env: Any = None
+        self.writable = False
+        self.write_lock: WriteLock | None = None
         self.generation = registry.generation
+        self._dropped: collections.deque[tuple[Any, int, bool]] = collections.deque()
+        self._serial = threading.RLock()
 
     # Opening and closing ------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        size = self._map_bytes
+    def _open(self, wait: float) -> None:
+        """Map the file. Afterwards, if `writable`, the file half of the write lock is held."""
+        self.writable = False
+        try:
+            self.env = self._map(readonly=self.mode == "r")
+            if self.mode == "w":
+                if self.write_lock is None:
+                    self.write_lock = WriteLock(lock_path(self.path))
+                self.writable = self.write_lock.take_file(wait)
+                if not self.writable:
+                    self.env.close()
+                    self.env = self._map(readonly=True)
+            for name in DATABASES:
+                self.databases[name] = self.env.open_db(name.encode(), create=False)
+            if self._lock:
+                self.env.reader_check()
+            self.key = registry.file_key(self.path)
+            self.page_bytes = self.env.stat()["psize"]
+        except BaseException as error:
+            if self.env is not None:
+                self.env.close()
+                self.env = None
+            if self.write_lock is not None:
+                self.write_lock.close()
+                self.write_lock = None
+            if isinstance(error, lmdb.Error | MemoryError):
+                raise failures.opening(error, self.path) from error
+            raise
+        self._new_epoch()
+
+    def _map(self, readonly: bool) -> Any:
+        size = self.map_bytes
+        if self.max_bytes is not None:
+            size = min(size, self._most())
         while True:
             try:
-                self._env = lmdb.Environment(
-                    os.fspath(self.path), map_size=size, subdir=False, readonly=self.mode == "r",
-                    create=False, metasync=self.durability == "full",
-                    sync=self._sync, mode=0o666, lock=self._lock,
-                    max_readers=MAX_READERS, max_dbs=_MAX_DATABASES, max_spare_txns=1,
+                return lmdb.Environment(
+                    os.fspath(self.path), map_size=size, subdir=False, readonly=readonly, create=False,
+                    metasync=self.durability == "full", sync=self._sync, mode=0o666, lock=self._lock,
+                    max_readers=MAX_READERS, max_dbs=len(DATABASES), max_spare_txns=1,
                     lib_version=ENGINE_VERSION,
                 )  # fmt: skip
-                break
-            except (lmdb.Error, MemoryError) as error:
-                no_memory = isinstance(error, MemoryError | lmdb.MemoryError) or error.code == errno.ENOMEM
-                if no_memory and size > _SMALLEST_MAP:
-                    size //= 4
-                    continue
-                raise OpenError(f"{self.path}: {error}") from error
-        try:
-            self.map_bytes = self._env.info()["map_size"]
-            self.key = registry.file_key(self.path)
-            if self._lock:
-                self._env.reader_check()
-            if self.mode != "r":
-                self._write_lock = WriteLock(self.path.with_name(self.path.name + "-lock"))
-                self._write_lock.acquire(self.timeout)
-                try:
-                    self._open_databases()
-                finally:
-                    self._write_lock.release()
-            else:
-                self._open_databases()
-        except BaseException:
-            self._env.close()
-            self._env = None
-            if self._write_lock is not None:
-                self._write_lock.close()
-                self._write_lock = None
-            raise
-        self.epoch = next(_epochs)
-        self.cache.clear()
+            except (lmdb.Error, MemoryError):
+                if size <= _SMALLEST_MAP or filesystem.address_space(size):
+                    raise
+                size //= 4
 
-    def _open_databases(self) -> None:
-        # Outside a transaction py-lmdb takes a write transaction for this, so the write lock comes first.
-        for name in DATABASES:
-            self.databases[name] = self._env.open_db(name.encode(), create=False)
+    def allow_writes(self, durability: str, max_bytes: int | None, timeout: float) -> None:
+        """Let a file that was opened for reading alone be written: the first write reopens it."""
+        self.write_lock = WriteLock(lock_path(self.path))
+        self.mode, self.durability, self.max_bytes, self.timeout = "w", durability, max_bytes, timeout
+
+    def _drop_file_lock(self) -> None:
+        if self.writable and self.write_lock is not None:
+            self.write_lock.drop_file()
+
+    def _make_writable(self, deadline: float) -> None:
+        """Reopen for writing; this thread holds the write lock."""
+        lock = self.write_lock
+        with self.gate.alone(max(deadline - time.monotonic(), 0), "begin the first write"):
+            if lock is not None:
+                lock.drop_file()  # closing the environment drops it anyway
+            self.env.close()
+            self.env = None
+            self._lock = True
+            try:
+                self._open(max(deadline - time.monotonic(), 0))
+            except BaseException as error:
+                self._closed = f"{self.path} could not be reopened for writing ({error}); open it again"
+                raise
+        if not self.writable:
+            raise Locked(f"{self.path}: another process began to write first; try again")
 
     def inherit(self) -> None:
         """In a forked child: let go of everything that belongs to the parent, without touching it."""
-        if self._env is not None:
-            registry.leak(self._env)
-        for handle in self.databases.values():
-            registry.leak(handle)
-        for reference in self._active.values():
+        for handle in (self.env, self.write_lock, *self.databases.values()):
+            if handle is not None:
+                registry.leak(handle)
+        for reference in self.active.values():
             raw = reference()
             if raw is not None and raw.is_open:
                 raw.disown()
-        if self._write_lock is not None:
-            registry.leak(self._write_lock)
+        for txn, _, _ in self._dropped:
+            registry.leak(txn)
         generation = self.generation
         self._reset()
         self.generation = generation
@@ -137,8 +178,8 @@ class OpenFile:
         with registry.locked():
             if self.generation == registry.generation:
                 return
-            if self.users == 0:
-                raise Closed(f"{self.path} is closed")
+            if self._closed or self.users == 0:
+                raise Closed(self._closed or f"{self.path} is closed")
             try:
                 key = registry.file_key(self.path)
             except OSError as error:
@@ -148,96 +189,142 @@ class OpenFile:
             if key != self.key:
                 raise OpenError(f"{self.path}: replaced by another file since this process was forked")
             self._poison = None
-            self._open()
+            self._open(_GLANCE)
+            self._drop_file_lock()
             self.generation = registry.generation
 
-    def close(self, timeout: float) -> None:
-        """Close for good. This thread's own transactions end at once; those of other threads are waited
-        for.
+    def is_stale(self) -> bool:
+        """Whether this entry can no longer be used: its reopening failed."""
+        return self._closed is not None
+
+    def release(self, timeout: float) -> None:
+        """One opener less; the last one closes the file.
+
+        This thread's own transactions end at once then; those of other threads are waited for, and Locked is
+        raised (the file stays open) if they last longer than `timeout` seconds.
         """
-        if self.generation != registry.generation:
-            return
+        with registry.locked() as files:
+            if self.users > 1 or self.generation != registry.generation:
+                self.users -= 1
+                if self.users == 0:
+                    files.pop(self.key, None)
+                return
         me = threading.get_ident()
-        for reference in list(self._active.values()):
+        for reference in list(self.active.values()):
             raw = reference()
             if raw is not None and raw.thread == me and raw.is_open:
                 self.end(raw)
-        with self.alone(timeout, "close"):
-            env, self._env = self._env, None
-            if env is not None:
-                env.close()
-            if self._write_lock is not None:
-                self._write_lock.close()
-                self._write_lock = None
+        self._sweep()
+        with self.gate.alone(timeout, "close the store"), registry.locked() as files:
+            self.users -= 1
+            if self.users == 0:
+                files.pop(self.key, None)
+                self._closed = f"{self.path} is closed"
+                if self.env is not None:
+                    self.env.close()
+                    self.env = None
+                if self.write_lock is not None:
+                    self.write_lock.close()
+                    self.write_lock = None
+                self._new_epoch()
 
     # Transactions -------------------------------------------------------------------------------------------
 
     def begin_read(self) -> RawRead:
-        """Begin a snapshot; about a microsecond."""
+        """Begin a snapshot."""
         if self.generation != registry.generation:
             self._reopen_in_child()
+        if self._dropped:
+            self._sweep()
         me = threading.get_ident()
-        for _ in range(8):
-            try:
-                with self._mutex:
-                    self._admit(me)
-                    raw = RawRead(self, self._env.begin(buffers=True), me)
-                    self._active[id(raw)] = weakref.ref(raw)
-                    self._threads[me] = self._threads.get(me, 0) + 1
-                return raw
-            except lmdb.MapResizedError:
-                self._adopt_map()
-            except lmdb.ReadersFullError as error:
-                if self._env.reader_check() == 0:
-                    raise OpenError(f"{self.path}: all {MAX_READERS} reader slots are in use") from error
-        raise OpenError(f"{self.path}: the store grows faster than this process can follow")
-
-    def begin_write(self, timeout: float | None = None) -> RawWrite:
-        """Begin the write transaction; waits up to `timeout` seconds for other writers, then raises
-        Locked.
-        """
-        if self.generation != registry.generation:
-            self._reopen_in_child()
-        lock = self._write_lock
-        if lock is None:
-            if self._env is None:
-                raise Closed(f"{self.path} is closed")
-            raise ReadOnly(f'{self.path} was opened with mode="r"')
-        lock.acquire(self.timeout if timeout is None else timeout)
+        gate = self.gate
+        serial.enter(self._serial)
         try:
-            if self._poison:
-                raise Poisoned(self._poison)
-            me = threading.get_ident()
-            for _ in range(8):
-                with self._mutex:
-                    self._admit(me)
-                    self._threads[me] = self._threads.get(me, 0) + 1
+            for _ in range(_TRIES):
                 try:
-                    raw = RawWrite(self, self._env.begin(write=True, buffers=True), me)
-                    with self._mutex:
-                        self._active[id(raw)] = weakref.ref(raw)
+                    with gate.mutex:
+                        gate.enter(me)
+                        try:
+                            raw = RawRead(self, self.env.begin(buffers=True), me)
+                        except BaseException:
+                            gate.leave(me)
+                            raise
+                        self.active[id(raw)] = weakref.ref(raw)
                     return raw
                 except lmdb.MapResizedError:
-                    self._leave(me)
                     self._adopt_map()
-                except BaseException as error:
-                    self._leave(me)
-                    self.explain(error)
+                except lmdb.ReadersFullError as error:
+                    if self.env.reader_check() == 0:
+                        raise failures.opening(error, self.path) from error
+                except AttributeError as error:
+                    if self.env is None:
+                        raise Closed(self._closed or f"{self.path} is closed") from error
                     raise
             raise OpenError(f"{self.path}: the store grows faster than this process can follow")
         except BaseException:
-            lock.release()
+            serial.leave(self._serial)
             raise
+
+    def begin_write(self, timeout: float | None = None, room: int = 0) -> RawWrite:
+        """Begin the write transaction. room: bytes about to be put, so that the map can grow before it
+        begins.
+        """
+        if self.generation != registry.generation:
+            self._reopen_in_child()
+        self._sweep()
+        lock = self.write_lock
+        if lock is None:
+            if self.env is None:
+                raise Closed(self._closed or f"{self.path} is closed")
+            raise ReadOnly(f'{self.path} was opened with mode="r"')
+        timeout = self.timeout if timeout is None else timeout
+        deadline = time.monotonic() + timeout
+        serial.enter(self._serial)
+        try:
+            lock.acquire(timeout)
+        except BaseException:
+            serial.leave(self._serial)
+            raise
+        try:
+            if self._poison:
+                raise Poisoned(self._poison)
+            if not self.writable:
+                self._make_writable(deadline)
+            self._make_room(room)
+            return self._begin_write()
+        except BaseException:
+            lock.release()
+            serial.leave(self._serial)
+            raise
+
+    def _begin_write(self) -> RawWrite:
+        me = threading.get_ident()
+        for _ in range(_TRIES):
+            with self.gate.mutex:
+                self.gate.enter(me)
+            try:
+                if self.env is None:
+                    raise Closed(self._closed or f"{self.path} is closed")
+                raw = RawWrite(self, self.env.begin(write=True, buffers=True), me)
+            except BaseException as error:
+                with self.gate.mutex:
+                    self.gate.leave(me)
+                if not isinstance(error, lmdb.MapResizedError):
+                    raise self.explain(error) from error
+            else:
+                with self.gate.mutex:
+                    self.active[id(raw)] = weakref.ref(raw)
+                return raw
+            self._adopt_map()
+        raise OpenError(f"{self.path}: the store grows faster than this process can follow")
 
     def end(self, raw: _Raw) -> None:
         """Abort a transaction, read or write."""
-        if raw.generation != registry.generation:
-            return
         txn, raw._txn = raw._txn, None
-        try:
-            txn.abort()
-        finally:
-            self._forget(raw)
+        if raw.generation != registry.generation or txn is None:
+            return
+        txn.abort()
+        self._forget(id(raw), raw.thread, isinstance(raw, RawWrite))
 
     def commit(self, raw: RawWrite) -> None:
         """Commit a write transaction; on failure nothing of it is stored."""
@@ -247,100 +334,127 @@ class OpenFile:
         except lmdb.Error as error:
             with contextlib.suppress(lmdb.Error):
                 txn.abort()
-            self.explain(error, committing=True)
-            raise
+            raise self._commit_failed(error) from error
         finally:
-            self._forget(raw)
+            self._forget(id(raw), raw.thread, True)
 
-    def _admit(self, me: int) -> None:
-        # A thread that is inside already may go deeper, or it would wait for itself.
-        while self._alone and not self._threads.get(me):
-            self._changed.wait()
-        if self._env is None:
-            raise Closed(f"{self.path} is closed")
+    def drop(self, raw: _Raw) -> None:
+        """Take a transaction that was forgotten without an end. May run at any point of any thread
+        (garbage).
+        """
+        txn, raw._txn = raw._txn, None
+        if raw.generation == registry.generation and txn is not None:
+            self.active.pop(id(raw), None)
+            self._dropped.append((txn, raw.thread, isinstance(raw, RawWrite)))
+            if self.gate.mutex.acquire(blocking=False):  # else whoever holds it, or the next begin, sweeps
+                self.gate.mutex.release()
+                self._sweep()
 
-    def _leave(self, me: int) -> None:
-        with self._mutex:
-            self._count_out(me)
-
-    def _count_out(self, me: int) -> None:
-        left = self._threads[me] - 1
-        if left:
-            self._threads[me] = left
-        else:
-            del self._threads[me]
-        if self._alone:
-            self._changed.notify_all()
-
-    def _forget(self, raw: _Raw) -> None:
-        with self._mutex:
-            self._active.pop(id(raw), None)
-            self._count_out(raw.thread)
-        if isinstance(raw, RawWrite) and self._write_lock is not None:
-            self._write_lock.release()
-
-    @contextlib.contextmanager
-    def alone(self, timeout: float, why: str) -> Iterator[None]:
-        """Have the file alone: no transaction of this process is live inside the block, and none begins."""
-        deadline = time.monotonic() + timeout
-        with self._mutex:
-            while self._alone:
-                if not self._changed.wait(max(deadline - time.monotonic(), 0)):
-                    raise Locked(f"{self.path}: cannot {why}: another thread is at it for {timeout:g} s")
-            if self._threads.get(threading.get_ident()):
-                raise Locked(
-                    f"{self.path}: cannot {why} inside this thread's own open transaction; end it first"
-                )
-            self._alone = True
-            while self._threads:
-                left = deadline - time.monotonic()
-                if (left <= 0 or not self._changed.wait(left)) and self._threads:
-                    count = sum(self._threads.values())
-                    self._alone = False
-                    self._changed.notify_all()
-                    raise Locked(f"{self.path}: cannot {why}: {count} transactions of other threads are open")
-        try:
-            yield
-        finally:
-            with self._mutex:
-                self._alone = False
-                self._changed.notify_all()
-
-    # The map ------------------------------------------------------------------------------------------------
-
-    def _adopt_map(self) -> None:
-        with self.alone(self.timeout, "follow the store's growth"):
-            if self._env is None:
+    def _sweep(self) -> None:
+        while self._dropped:
+            try:
+                txn, thread, write = self._dropped.popleft()
+            except IndexError:
                 return
-            used = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
-            self._set_map(max(self.map_bytes, 2 * used))
+            txn.abort()
+            self._forget(0, thread, write)
 
-    def grow(self, map_bytes: int) -> None:
-        """Enlarge the map. The caller holds the write lock and no transaction."""
-        with self.alone(self.timeout, "enlarge the map"):
-            self._set_map(map_bytes)
+    def _forget(self, key: int, thread: int, write: bool) -> None:
+        with self.gate.mutex:
+            self.active.pop(key, None)
+            self.gate.leave(thread)
+        if write and self.write_lock is not None:
+            self.write_lock.release()
+        serial.leave(self._serial)
 
-    def _set_map(self, size: int) -> None:
-        self._env.set_mapsize(size)
-        self.map_bytes = self._env.info()["map_size"]
-        self._map_bytes = max(self._map_bytes, self.map_bytes)
+    # Room ---------------------------------------------------------------------------------------------------
+
+    def _new_epoch(self) -> None:
         self.epoch = next(_epochs)
         self.cache.clear()
+        if self.env is not None:
+            self.map_bytes = self.env.info()["map_size"]
+
+    def _most(self) -> int:
+        """The map size that keeps the file within max_bytes, with slack for deletes."""
+        quota = self.max_bytes or 0
+        return max(quota, self.path.stat().st_size) + max(1 << 20, quota // 16)
+
+    def _make_room(self, room: int) -> None:
+        used = (self.env.info()["last_pgno"] + 1) * self.page_bytes
+        margin = max(2 * room, min(_MARGIN, self.map_bytes // 4))
+        if self.map_bytes >= max(used + margin, self._wanted):
+            return
+        size = max(2 * self.map_bytes, used + 2 * margin, self._wanted)
+        if self.max_bytes is not None:
+            size = min(size, self._most())
+        if size <= self.map_bytes:
+            return
+        try:
+            self._set_map(size, "enlarge the map")
+            self._wanted = 0
+        except (Locked, MapFull):
+            if self._wanted or self.map_bytes < used + 2 * room:
+                raise
+
+    def _adopt_map(self) -> None:
+        used = (self.env.info()["last_pgno"] + 1) * self.page_bytes
+        self._set_map(max(self.map_bytes, 2 * used), "follow the store's growth")
+
+    def _set_map(self, size: int, why: str) -> None:
+        if not filesystem.address_space(size):
+            raise MapFull(f"{self.path}: cannot {why} to {size} bytes: too little address space (ulimit -v)")
+        with self.gate.alone(self.timeout, why):
+            if self.env is not None:
+                self.env.set_mapsize(size)
+                self._new_epoch()
+
+    def used_bytes(self, raw: _Raw) -> int:
+        """Return the bytes of the pages that a transaction sees in use (without the list of free pages)."""
+        stats = [raw.txn.stat(), *(raw.txn.stat(db) for db in self.databases.values())]
+        pages = sum(s["branch_pages"] + s["leaf_pages"] + s["overflow_pages"] for s in stats)
+        return (2 + int(pages)) * self.page_bytes
+
+    def reserve(self, raw: RawWrite, size: int) -> None:
+        """Raise QuotaReached, DiskFull or MapFull if `size` more bytes have no room."""
+        used = self.used_bytes(raw)
+        if self.max_bytes is not None and used + size > self.max_bytes:
+            raise QuotaReached(
+                f"{self.path}: {used} bytes in use and {size} to be added, max_bytes is {self.max_bytes}: "
+                "delete items, or open it with a larger max_bytes"
+            )
+        end = (self.env.info()["last_pgno"] + 1) * self.page_bytes
+        grows = size - max(end - used, 0)
+        if grows > 0 and grows > filesystem.free_bytes(self.path):
+            raise failures.disk_full(self.path, grows)
+        if end + grows > self.map_bytes:
+            raise self._map_full(end + 2 * size)
 
     # Errors -------------------------------------------------------------------------------------------------
 
-    def explain(self, error: BaseException, committing: bool = False) -> None:
-        """Raise what an error of LMDB means here, or return if it is none of LMDB's."""
-        if isinstance(error, SimindexError) or not isinstance(error, lmdb.Error):
-            return
-        self._explain(error, committing)
-
-    def _explain(self, error: Any, committing: bool) -> NoReturn:
+    def explain(self, error: BaseException) -> BaseException:
+        """Return what an error of LMDB means here; any other error unchanged."""
         if isinstance(error, lmdb.MapFullError):
-            raise MapFull(f"{self.path}: the memory map is full") from error
-        if getattr(error, "code", 0) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise DiskFull(f"{self.path}: {error}") from error
-        if committing or isinstance(error, lmdb.PanicError):
-            self._poison = f"{self.path}: a commit failed ({error}): close every handle of it and open again"
-            raise Poisoned(self._poison) from error
-        raise error
+            return self._map_full(2 * self.map_bytes)
+        found = failures.writing(error, self.path)
+        if isinstance(found, Poisoned):
+            self._poison = str(found)
+        return found
+
+    def _map_full(self, wanted: int) -> QuotaReached | MapFull:
+        if self.max_bytes is not None and self.map_bytes >= self._most():
+            return QuotaReached(f"{self.path}: reached max_bytes={self.max_bytes}; nothing was stored")
+        self._wanted = max(self._wanted, wanted)
+        return MapFull(f"{self.path}: the map of {self.map_bytes} bytes is full; repeat the transaction")
+
+    def _commit_failed(self, error: Any) -> BaseException:
+        found = self.explain(error)
+        try:
+            self.env.begin(write=True).abort()  # refused if the meta page is in doubt
+        except lmdb.Error as doubt:
+            error = doubt
+            found = Poisoned(failures.poison(error, self.path))
+        if found is error or isinstance(found, Poisoned):
+            self._poison = failures.poison(error, self.path)
+            return Poisoned(self._poison)
+        return found

@@ -5,7 +5,6 @@ Everything read through one (memoryviews, addresses) is valid until it ends, not
 warns of a late use: after the end the bytes are silently others. Values never leave `store` uncopied.
 """
 
-import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,9 +64,6 @@ class _Raw:
             return Closed("the transaction belongs to the parent process; begin a new one in this process")
         return Closed("the transaction has ended")
 
-    def reference(self) -> "weakref.ref[_Raw]":
-        return weakref.ref(self)
-
 
 class RawRead(_Raw):
     """A snapshot. `id` is the transaction that wrote what it sees; equal ids and epochs see the same bytes
@@ -88,7 +84,7 @@ class RawRead(_Raw):
 
     def __del__(self) -> None:
         if getattr(self, "_txn", None) is not None:
-            self._file.end(self)
+            self._file.drop(self)
 
 
 class RawWrite(_Raw):
@@ -96,6 +92,15 @@ class RawWrite(_Raw):
     aborts if an exception leaves it. Belongs to the thread that began it."""
 
     __slots__ = ()
+
+    def reserve(self, size: int) -> None:
+        """Raise QuotaReached or DiskFull if `size` bytes more have no room, before anything is written.
+
+        MapFull: abort and repeat the transaction. Cost: about 10 microseconds.
+        """
+        if self._txn is None:
+            raise self._ended()
+        self._file.reserve(self, size)
 
     def commit(self) -> None:
         """Store everything, or nothing: raises DiskFull, QuotaReached, MapFull or Poisoned with nothing
@@ -122,8 +127,10 @@ class RawWrite(_Raw):
             return
         self.abort()
         if error is not None:
-            self._file.explain(error)
+            meaning = self._file.explain(error)
+            if meaning is not error:
+                raise meaning from error
 
     def __del__(self) -> None:
         if getattr(self, "_txn", None) is not None:
-            self._file.end(self)
+            self._file.drop(self)
