@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from simindex import admin
 from simindex.api.collection import Collection
 from simindex.api.transaction import Snapshot, Transaction
-from simindex.errors import NoSuchCollection, SchemaError, WriteError
+from simindex.errors import NoSuchCollection, ReadOnly, SchemaError, WriteError
 from simindex.index.field import Field
 from simindex.index.layouts import layout_of
 from simindex.index.schema import Schema
@@ -24,9 +24,10 @@ class Database:
     Readers see committed states only and never wait; writers wait for each other.
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: str, mode: str = "w") -> None:
         self._store = store
         self.path = path
+        self.mode = mode
         self._known: dict[bytes, Schema] = {}
         self._writing_thread: int | None = None
 
@@ -131,6 +132,8 @@ class Database:
     @contextmanager
     def _begin(self, timeout: float | None = None) -> Iterator[Any]:
         me = threading.get_ident()
+        if self.mode == "r":
+            raise ReadOnly(f'{self.path} was opened with mode="r"')
         if self._writing_thread == me:
             raise WriteError(
                 "a transaction is open in this thread, and transactions do not nest: "
@@ -187,4 +190,4 @@ def open_database(
 
     Raises OpenError (NotAStore, FormatTooNew, EngineMismatch, UnsafeFileSystem); nothing is written then.
     """
-    return Database(Store.open(path, mode, durability, max_bytes, timeout, force), os.fspath(path))
+    return Database(Store.open(path, mode, durability, max_bytes, timeout, force), os.fspath(path), mode)

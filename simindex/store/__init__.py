@@ -4,6 +4,7 @@ from simindex.store.collection import CollectionLayout, CollectionState, FieldLa
 from simindex.store.finding import Finding
 from simindex.store.store import Snapshot, Store, WriteTransaction
 from simindex.store.table import HeapTable, SignatureTable, Table
+from simindex.store.usage import Reader, Usage
 from simindex.store.writing import FieldRows, WriteTable
 
 __all__ = [
@@ -14,10 +15,12 @@ __all__ = [
     "Finding",
     "Geometry",
     "HeapTable",
+    "Reader",
     "SignatureTable",
     "Snapshot",
     "Store",
     "Table",
+    "Usage",
     "WriteTable",
     "WriteTransaction",
 ]

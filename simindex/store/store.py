@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -11,6 +12,7 @@ from simindex.store.collection import CollectionLayout
 from simindex.store.env import Environment
 from simindex.store.finding import Finding
 from simindex.store.table import Table
+from simindex.store.usage import Usage, usage
 from simindex.store.verify import verify
 from simindex.store.view import CollectionView
 from simindex.store.writing import WriteTable
@@ -170,6 +172,15 @@ class Store:
     def write(self, timeout: float | None = None, bulk: bool = False) -> WriteTransaction:
         """Begin the write transaction; Locked after `timeout` seconds. bulk: leave merging for later."""
         return WriteTransaction(self.environment.begin_write(timeout), bulk)
+
+    def usage(self) -> Usage:
+        """Return the file's size, its use by kind, and its open readers (not counting this call)."""
+        with self.read() as snapshot:
+            seen = usage(snapshot._raw, self.environment)
+            own = next(
+                (r for r in seen.readers if r.pid == os.getpid() and r.transaction == snapshot.id), None
+            )
+        return replace(seen, readers=tuple(r for r in seen.readers if r is not own))
 
     def close(self) -> None:
         """Let go of the file."""
