@@ -1,4 +1,4 @@
-"""Frozen bytes: signatures and bucket keys that are in stores must never change (made by tools/golden/sketch.py)."""
+"""Frozen bytes: signatures and bucket keys in stores never change (made by tools/golden/sketch.py)."""
 
 import importlib.util
 from pathlib import Path

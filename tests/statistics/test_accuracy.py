@@ -65,9 +65,9 @@ def test_fastsim_is_unbiased_and_as_exact_as_theory(k, slots, n, similarity, pai
     assert abs(bias) < 3 * se
     # 8-bit slots add under 1 % for J >= 0.4, more below; small samples add three of their standard errors.
     accident = 2.0**-slots
-    wide = np.sqrt(1 + accident / max(similarity, accident) / (1 - accident))
-    allowed = error_bar(k, n) if k >= 128 else error_bar(k, n) + 0.02
-    assert error < allowed * wide * (1 + (3 / np.sqrt(2 * pairs) if pairs < 10_000 else 0))
+    bar = error_bar(k, n) if k >= 128 else error_bar(k, n) + 0.02
+    allowed = np.sqrt(bar**2 + accident / max(similarity, accident) / (1 - accident))
+    assert error < allowed * (1 + (3 / np.sqrt(2 * pairs) if pairs < 10_000 else 0))
 
 
 @pytest.mark.parametrize("slots", [8, 16, 32])
@@ -131,9 +131,12 @@ def test_every_cell_of_the_table(k, slots, n):
         bias, se, error = cell("fastsim/1", {"k": k, "slots": slots}, pairs, n, similarity, seed=k + n)
         # 540 cells of 3.5 standard errors: alpha 0.22 for the whole table, and the seeds are fixed.
         assert abs(bias) < 3.5 * se
+        # The union is what counts: at n = 1.25 k and J = 0.1 it is 2.3 k, too many
+        # elements for the full gain (SuperMinHash's exact factor there is 0.79), hence the looser bar.
         truth, accident = common / (2 * n - common), 2.0**-slots
-        wide = np.sqrt(1 + accident / truth / (1 - accident))
-        assert error < error_bar(k, n) * wide * (1 + 3 / np.sqrt(2 * pairs))
+        bar = error_bar(k, n) + (0.02 if similarity < 0.3 else 0.0) + (0.02 if k < 128 else 0.0)
+        allowed = np.sqrt(bar**2 + accident / truth / (1 - accident))
+        assert error < allowed * (1 + 3 / np.sqrt(2 * pairs))
 
 
 @pytest.mark.long

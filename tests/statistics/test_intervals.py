@@ -1,4 +1,4 @@
-"""Coverage of the 95 % interval over J = 0.1 ... 0.9: 93 % or more, 97 % or less for sets much larger than k."""
+"""Coverage of the 95 % interval, J = 0.1 ... 0.9: at least 93 %; at most 97 % for sets much larger than k."""
 
 import numpy as np
 import pytest

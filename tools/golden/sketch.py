@@ -12,7 +12,7 @@ SLOTS = (16, 100, 128, 1024)
 
 
 def hashes(sizes: list[int], bits: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """Return compressed rows of hashes made by whole-number arithmetic: no random generator is frozen here."""
+    """Return compressed rows of hashes made by whole-number arithmetic: no random generator is frozen."""
     top = 2**64 - 1
     made = []
     for i in range(1, sum(sizes) + 1):

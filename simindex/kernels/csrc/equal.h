@@ -102,10 +102,25 @@ si_equal_rows_fixed(const uint8_t *rows, uint32_t n, const uint8_t *query, uint3
     return largest;
 }
 
+/* The default width, with the query kept in registers (counts could alias it otherwise). */
+SI_TARGET_AVX512 static uint32_t si_equal_rows_128(const uint8_t *rows, uint32_t n, const uint8_t *query,
+                                                   uint16_t *counts) {
+    const __m512i q0 = _mm512_loadu_si512(query), q1 = _mm512_loadu_si512(query + 64);
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < n; i++, rows += 128) {
+        const uint64_t a = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(rows), q0);
+        const uint64_t b = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(rows + 64), q1);
+        const uint32_t c = (uint32_t)_mm_popcnt_u64(a) + (uint32_t)_mm_popcnt_u64(b);
+        counts[i] = (uint16_t)c;
+        if (c > largest) largest = c;
+    }
+    return largest;
+}
+
 SI_TARGET_AVX512 static uint32_t si_equal_rows_avx512(const uint8_t *rows, uint32_t n, const uint8_t *query,
                                                       uint32_t width, uint32_t slot_bytes, uint16_t *counts) {
     /* The widths of the default settings get loops without a length to test. */
-    if (width == 128 && slot_bytes == 1) return si_equal_rows_fixed(rows, n, query, 128, 1, counts);
+    if (width == 128 && slot_bytes == 1) return si_equal_rows_128(rows, n, query, counts);
     if (width == 256 && slot_bytes == 2) return si_equal_rows_fixed(rows, n, query, 256, 2, counts);
     if (slot_bytes == 1) return si_equal_rows_fixed(rows, n, query, width, 1, counts);
     if (slot_bytes == 2) return si_equal_rows_fixed(rows, n, query, width, 2, counts);

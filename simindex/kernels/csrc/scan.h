@@ -23,17 +23,20 @@ static inline int si_is_present(uint64_t block, uint32_t i) {
     return ((((const uint8_t *)(uintptr_t)block)[SI_STATES_OFFSET + (i >> 2)] >> (2 * (i & 3))) & 3) >= SI_STATE_PRESENT;
 }
 
+static inline void si_prefetch_row(si_signatures t, uint32_t row) {
+    const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, row);
+    if (!x) return;
+    for (uint32_t c = 0; c < t.width && c < 256; c += 64) __builtin_prefetch(x + c);
+    __builtin_prefetch(x + (t.width < 256 ? t.width : 256) - 1);
+}
+
 /* Equal slots of stored row pairs; a row of an absent block counts 0. */
 static void si_pair_equal(si_signatures t, const uint32_t *a, const uint32_t *b, int64_t m, uint16_t *out) {
     enum { AHEAD = 8 };
     for (int64_t i = 0; i < m; i++) {
         if (i + AHEAD < m) {
-            const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, a[i + AHEAD]);
-            const uint8_t *y = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, b[i + AHEAD]);
-            for (uint32_t c = 0; c < t.width && c < 256; c += 64) {
-                __builtin_prefetch(x + c);
-                __builtin_prefetch(y + c);
-            }
+            si_prefetch_row(t, a[i + AHEAD]);
+            si_prefetch_row(t, b[i + AHEAD]);
         }
         const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, a[i]);
         const uint8_t *y = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, b[i]);
@@ -43,11 +46,10 @@ static void si_pair_equal(si_signatures t, const uint32_t *a, const uint32_t *b,
 
 static void si_gather_equal(si_signatures t, const uint8_t *queries, const uint32_t *query_of, const uint32_t *rows,
                             int64_t m, uint16_t *out) {
-    enum { AHEAD = 12 };
+    enum { AHEAD = 16 };
     for (int64_t i = 0; i < m; i++) {
         if (i + AHEAD < m) {
-            const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, rows[i + AHEAD]);
-            for (uint32_t c = 0; c < t.width && c < 256; c += 64) __builtin_prefetch(x + c);
+            si_prefetch_row(t, rows[i + AHEAD]);
         }
         const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, rows[i]);
         out[i] = x ? (uint16_t)si_equal_pair(x, queries + (size_t)query_of[i] * t.width, t.width, t.slot_bytes) : 0;
