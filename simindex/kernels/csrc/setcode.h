@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "load.h"
 #include "setsort.h"
 
@@ -166,13 +167,32 @@ static inline uint32_t si_set_free_reads(const si_set *set) {
     } while (0)
 
 /* All values, ascending, into out[n]; returns 0, or -1 if they do not ascend strictly. */
-static inline int si_set_decode(const si_set *set, uint64_t *out) {
-    uint32_t k = 0;
-    uint64_t bad = 0;
-    SI_SET_EACH(set, v, out[k++] = v);
-    for (uint32_t i = 1; i < k; i++) bad |= out[i] <= out[i - 1];
+static inline __attribute__((always_inline)) int si_set_decode_body(const si_set *set, uint64_t *out) {
+    const uint64_t mask = set->low_bits ? ~(uint64_t)0 >> (64 - set->low_bits) : 0;
+    const uint32_t low = set->low_bits, free_reads = si_set_free_reads(set);
+    uint64_t bit = 0, bad = 0;
+    uint32_t i = 0;
+    for (size_t at = 0; at < set->high_bytes; at += 8) {
+        uint64_t word = si_set_high_word(set, at);
+        const uint64_t base = at * 8;
+        if (i + (uint32_t)__builtin_popcountll(word) <= free_reads) {
+            for (; word; word &= word - 1, bit += low, i++)
+                out[i] = (base + (uint64_t)__builtin_ctzll(word) - i) << low |
+                         ((si_load64(set->low + (bit >> 3)) >> (bit & 7)) & mask);
+        } else {
+            for (; word; word &= word - 1, bit += low, i++)
+                out[i] = (base + (uint64_t)__builtin_ctzll(word) - i) << low | (si_set_low_careful(set, bit) & mask);
+        }
+    }
+    for (uint32_t k = 1; k < i; k++) bad |= out[k] <= out[k - 1];
     return bad ? -1 : 0;
 }
+
+static int si_set_decode_baseline(const si_set *set, uint64_t *out) { return si_set_decode_body(set, out); }
+#if SI_X86
+SI_TARGET_AVX2 static int si_set_decode_avx2(const si_set *set, uint64_t *out) { return si_set_decode_body(set, out); }
+#endif
+static int (*si_set_decode)(const si_set *, uint64_t *) = si_set_decode_baseline;
 
 /* Sort, drop repeats, cut to the width for what remains and encode. a: m hashes, overwritten; spare: m more.
  * Returns the length; *n the number of hashes stored. */

@@ -30,9 +30,11 @@ static inline uint64_t si_least_inter(uint64_t a, uint64_t b, double t) {
     return i;
 }
 
-/* A query at one width: n distinct values and, per bucket b = value >> shift, the first index with bucket >= b. */
+/* A query at one width: n distinct values and, per bucket b = value >> shift, the index of its first value. For an
+ * empty bucket any index will do, as no value there can be equal to one of the bucket. */
 typedef struct {
-    uint64_t *value;
+    uint64_t *own;         /* memory for the values of a smaller width */
+    const uint64_t *value; /* own, or the query's values */
     uint32_t *start;
     uint32_t n, width, shift, groups; /* groups of four that hold any bucket; 0: too crowded, merge instead */
 } si_level;
@@ -48,7 +50,7 @@ typedef struct {
 
 static inline void si_query_free(si_query *q) {
     free(q->value);
-    for (uint32_t i = 0; i < SI_MATCH_WIDTHS; i++) { free(q->level[i].value); free(q->level[i].start); }
+    for (uint32_t i = 0; i < SI_MATCH_WIDTHS; i++) { free(q->level[i].own); free(q->level[i].start); }
     memset(q, 0, sizeof *q);
 }
 
@@ -66,45 +68,53 @@ static inline int si_query_set(si_query *q, const uint8_t *bytes, size_t length)
         q->set = keep;
         q->bytes = bytes;
         q->length = length;
-        q->value = malloc(room * sizeof *q->value);
+        q->value = malloc((room + SI_MATCH_PAD) * sizeof *q->value);
         if (!q->value) { q->set.n = 0; return SI_SETS_MEMORY; }
         q->room = room;
     }
     if (q->set.n && si_set_decode(&q->set, q->value)) { q->set.n = 0; return SI_SETS_CORRUPT; }
+    for (uint32_t i = 0; q->set.n && i < SI_MATCH_PAD; i++) q->value[q->set.n + i] = SI_NO_VALUE;
     return SI_SETS_FINE;
 }
 
 /* The query at `width`, no wider than its own; null without memory. */
-static inline const si_level *si_query_level(si_query *q, uint32_t width) {
+static inline __attribute__((always_inline)) const si_level *si_query_level(si_query *q, uint32_t width) {
     si_level *v = &q->level[width % SI_MATCH_WIDTHS];
     if (v->width == width) return v;
-    if (!v->value) {
-        v->value = malloc((q->room + SI_MATCH_PAD) * sizeof *v->value);
-        v->start = malloc((8 * q->room + 2) * sizeof *v->start);
-        if (!v->value || !v->start) return 0;
+    const uint32_t drop = q->set.width - width;
+    uint32_t n = q->set.n;
+    v->width = 0;
+    if (!v->start && !(v->start = malloc((8 * q->room + 2) * sizeof *v->start))) return 0;
+    v->value = q->value;
+    if (drop) {
+        if (!v->own && !(v->own = malloc((q->room + SI_MATCH_PAD) * sizeof *v->own))) return 0;
+        n = 0;
+        for (uint32_t i = 0; i < q->set.n; i++) {
+            uint64_t x = q->value[i] >> drop;
+            v->own[n] = x;
+            n += !i || x != v->own[n - 1];
+        }
+        for (uint32_t i = 0; i < SI_MATCH_PAD; i++) v->own[n + i] = SI_NO_VALUE;
+        v->value = v->own;
     }
-    uint32_t drop = q->set.width - width, n = 0;
-    for (uint32_t i = 0; i < q->set.n; i++) {
-        uint64_t x = q->value[i] >> drop;
-        v->value[n] = x;
-        n += !i || x != v->value[n - 1];
-    }
-    for (uint32_t i = 0; i < SI_MATCH_PAD; i++) v->value[n + i] = SI_NO_VALUE;
     uint32_t bits = si_bit_length64(n - 1) + (n <= 4096 ? 2 : 1);
     if (bits > 30) bits = 30;
     if (bits > width) bits = width;
-    v->shift = width - bits;
-    uint32_t buckets = 1u << bits, most = 0, b = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t mine = (uint32_t)(v->value[i] >> v->shift);
-        while (b <= mine) v->start[b++] = i;
-        uint32_t place = i - v->start[mine] + 1;
-        most = place > most ? place : most;
+    const uint32_t shift = width - bits;
+    const uint64_t *value = v->value;
+    uint32_t *start = v->start;
+    memset(start, 0, sizeof *start << bits);
+    uint64_t over4 = 0, over8 = 0; /* buckets of more than 4, 8 values; the padding's bucket is none */
+    for (uint32_t i = n; i--;) {
+        uint64_t bucket = value[i] >> shift;
+        start[bucket] = i;
+        over4 |= bucket == value[i + 4] >> shift;
+        over8 |= bucket == value[i + 8] >> shift;
     }
-    while (b < buckets) v->start[b++] = n;
     v->n = n;
     v->width = width;
-    v->groups = width == 64 || most > 2 * 4 ? 0 : (most + 3) / 4; /* at 64 bits a padding value could be a hash */
+    v->shift = shift;
+    v->groups = width == 64 || over8 ? 0 : 1 + (uint32_t)over4; /* at 64 bits padding could be a hash */
     return v;
 }
 
@@ -228,8 +238,12 @@ static int (*si_query_match)(si_query *, const uint8_t *, size_t, double, uint32
 
 static inline void si_sets_select(int level) {
     si_query_match = si_match_baseline;
+    si_set_decode = si_set_decode_baseline;
 #if SI_X86
-    if (level >= SI_AVX2) si_query_match = si_match_avx2;
+    if (level >= SI_AVX2) {
+        si_query_match = si_match_avx2;
+        si_set_decode = si_set_decode_avx2;
+    }
 #else
     (void)level;
 #endif
