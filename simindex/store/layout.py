@@ -8,6 +8,7 @@ each database.
 """
 
 import struct
+from functools import lru_cache
 
 FORMAT_VERSION = 1
 
@@ -127,6 +128,7 @@ def signature_header(rows_per_block: int) -> int:
     return (SIGNATURES_STATES_AT + (rows_per_block + 3) // 4 + 15) // 16 * 16
 
 
+@lru_cache
 def signature_rows(width: int, block_bytes: int = SIGNATURES_BYTES) -> int:
     """Return the most rows of `width` bytes that fit in a signature block (255 for 128 bytes)."""
     rows = max((block_bytes - SIGNATURES_STATES_AT) // width, 1)

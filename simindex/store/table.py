@@ -140,7 +140,9 @@ class Table:
     @property
     def live(self) -> U64:
         """Addresses of the live bitmap's blocks of 32,512 rows: uint64, complete; 0 = no row of it lives."""
-        return self._view.live(self._raw).addresses
+        raw = self._raw
+        _ = raw.txn
+        return self._view.live(raw).addresses
 
     def signatures(self, number: int) -> SignatureTable:
         """Return the signatures of field `number`."""
