@@ -32,7 +32,7 @@
 #define SI_LINK_GROUPS (1u << 16)
 #define SI_LINK_QUERIES 4u
 #define SI_LINK_NONE 0xffffffffu
-#define SI_LINK_AHEAD 8 /* postings between fetching a row's signature and using it */
+#define SI_LINK_AHEAD 32 /* postings between fetching a row's signature and using it */
 #define SI_LINK_FAILED_BITS 18
 
 typedef struct { uint32_t row, next, distance; } si_member;
@@ -54,7 +54,8 @@ typedef struct {
     const uint8_t *copies;
     /* The open bucket. */
     uint64_t bucket;
-    uint32_t first, rows;
+    uint32_t opened; /* not opened: all rows so far are connected, and wait in `waiting` */
+    uint32_t *waiting, waiters, waiting_room;
     int64_t credit;
     si_member *member;
     si_group *group;
@@ -79,6 +80,7 @@ typedef struct {
 
 static inline void si_linker_free(si_linker *L) {
     for (uint32_t i = 0; i < SI_LINK_QUERIES; i++) si_query_free(&L->query[i]);
+    free(L->waiting);
     free(L->member);
     free(L->group);
     free(L->active);
@@ -334,15 +336,17 @@ static inline uint32_t si_find_copy(si_linker *L, uint32_t x, const uint8_t *sig
 }
 
 static inline void si_open_groups(si_linker *L) {
+    const uint32_t first = L->waiting[0];
     si_map_clear(&L->roots);
     si_map_clear(&L->contents);
     L->members = L->groups = L->actives = 0;
     L->listed = 0;
     L->credit = SI_LINK_START;
-    const uint8_t *signature = si_signature(L, L->first);
+    L->opened = 1;
+    const uint8_t *signature = si_signature(L, first);
     if (!signature) return;
-    si_find_copy(L, L->first, signature);
-    si_new_group(L, L->first, si_root(L->parent, L->first));
+    si_find_copy(L, first, signature);
+    si_new_group(L, first, si_root(L->parent, first));
 }
 
 /* Is x linked to any row of group g? Sets *distance to the leader and *with to the row found. */
@@ -414,7 +418,7 @@ static inline void si_link_row(si_linker *L, uint32_t x) {
 
 /* Components have changed since the open bucket's groups were made: ask anew, and join groups that are one now. */
 static inline void si_refresh_groups(si_linker *L) {
-    if (L->rows < 2) return;
+    if (!L->opened) return;
     si_map_clear(&L->roots);
     for (uint32_t i = 0; i < L->actives && !L->status;) {
         uint32_t g = L->active[i], root = si_root(L->parent, L->group[g].leader), other = si_group_of_root(L, root);
@@ -423,17 +427,44 @@ static inline void si_refresh_groups(si_linker *L) {
     }
 }
 
+/* Rows on the way: first where they belong, later, unless that shows them connected, their signatures. */
 static inline void si_fetch_ahead(const si_linker *L, const uint64_t *posting, int64_t i, int64_t n) {
-    int64_t at = i + SI_LINK_AHEAD;
+    int64_t at = i + 2 * SI_LINK_AHEAD;
     if (at + 1 >= n) return;
     uint64_t bucket = posting[at] >> 32;
     uint32_t row = (uint32_t)posting[at];
-    if ((posting[at - 1] >> 32 != bucket && posting[at + 1] >> 32 != bucket) || row >= L->n_rows) return;
-    __builtin_prefetch(L->parent + row);
-    __builtin_prefetch(L->copies + (row >> 3));
-    if (row / L->rows_per_block >= L->blocks) return;
+    if ((posting[at - 1] >> 32 == bucket || posting[at + 1] >> 32 == bucket) && row < L->n_rows)
+        __builtin_prefetch(L->parent + row);
+    at -= SI_LINK_AHEAD;
+    bucket = posting[at] >> 32;
+    row = (uint32_t)posting[at];
+    int64_t other = posting[at + 1] >> 32 == bucket ? at + 1 : posting[at - 1] >> 32 == bucket ? at - 1 : -1;
+    if (other < 0 || row >= L->n_rows || (uint32_t)posting[other] >= L->n_rows) return;
+    if (row / L->rows_per_block >= L->blocks || L->parent[row] == L->parent[(uint32_t)posting[other]]) return;
     const uint8_t *p = si_fixed_row(L->signatures, L->rows_per_block, L->header, L->width, row);
     for (uint32_t c = 0; p && c < L->width && c < 256; c += 64) __builtin_prefetch(p + c);
+}
+
+/* The next row of the open bucket. Rows that are connected need no comparison until one comes that is not. */
+static inline void si_take_row(si_linker *L, uint32_t row) {
+    if (L->opened) { si_link_row(L, row); return; }
+    if (L->waiters) {
+        uint32_t first = L->waiting[0];
+        if (L->waiters == SI_LINK_MEMBERS ||
+            (L->parent[row] != L->parent[first] && si_root(L->parent, row) != si_root(L->parent, first))) {
+            si_open_groups(L);
+            for (uint32_t k = 1; k < L->waiters && !L->status; k++) si_link_row(L, L->waiting[k]);
+            if (!L->status) si_link_row(L, row);
+            return;
+        }
+    }
+    if (SI_LINK_GROW(L, L->waiting, L->waiters, L->waiting_room)) L->waiting[L->waiters++] = row;
+}
+
+/* No bucket is open: a band begins. */
+static inline void si_link_begin(si_linker *L) {
+    L->bucket = ~(uint64_t)0;
+    L->waiters = L->opened = 0;
 }
 
 /* Take the next postings of the band. Returns a status; after it, link and copy hold what was found. */
@@ -444,24 +475,16 @@ static int si_link_run(si_linker *L, const uint64_t *posting, int64_t n) {
     for (int64_t i = 0; i < n && !L->status; i++) {
         uint64_t bucket = posting[i] >> 32;
         uint32_t row = (uint32_t)posting[i];
-        if (row >= L->n_rows) return si_fail(L, SI_SETS_CORRUPT, row), L->status;
+        if (row >= L->n_rows) { si_fail(L, SI_SETS_CORRUPT, row); break; }
         si_fetch_ahead(L, posting, i, n);
-        if (bucket != L->bucket) { L->bucket = bucket; L->rows = 0; }
-        if ((L->copies[row >> 3] >> (row & 7)) & 1) continue;
-        if (!L->rows) L->first = row;
-        else {
-            if (L->rows == 1) si_open_groups(L);
-            si_link_row(L, row);
+        if (bucket != L->bucket) {
+            L->bucket = bucket;
+            L->waiters = L->opened = 0;
+            if (i + 1 < n && posting[i + 1] >> 32 != bucket) continue; /* alone in its bucket */
         }
-        L->rows += L->rows < SI_LINK_NONE;
+        if (!((L->copies[row >> 3] >> (row & 7)) & 1)) si_take_row(L, row);
     }
     return L->status;
-}
-
-/* No bucket is open: a band begins. */
-static inline void si_link_begin(si_linker *L) {
-    L->bucket = ~(uint64_t)0;
-    L->rows = 0;
 }
 
 #endif
