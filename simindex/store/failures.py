@@ -27,6 +27,11 @@ def opening(error: BaseException, path: Path) -> SimindexError:
         return OpenError(f"{path}: this process has too little address space to map the file (ulimit -v)")
     if isinstance(error, lmdb.ReadersFullError):
         return OpenError(f"{path}: all reader slots of the store are in use by other processes")
+    if "already open in this process" in str(error):
+        return OpenError(
+            f"{path}: its lock file belongs to a store that this process has open under another name "
+            "(moved or replaced while open?); close that one first"
+        )
     return OpenError(f"{path}: LMDB cannot open it: {error}")
 
 

@@ -155,5 +155,5 @@ def command_line(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    text = b" ".join(words).decode("utf-8", "replace").strip()
-    return text if len(text) <= 200 else text[:200] + "..."
+    text = " ".join(b" ".join(words).decode("utf-8", "replace").split())
+    return text if len(text) <= 160 else text[:160] + "..."

@@ -129,9 +129,10 @@ class OpenFile:
                     lib_version=ENGINE_VERSION,
                 )  # fmt: skip
             except (lmdb.Error, MemoryError):
-                if size <= _SMALLEST_MAP or filesystem.address_space(size):
+                if size <= _SMALLEST_MAP or filesystem.address_space(2 * size):
                     raise
-                size //= 4
+                while size > _SMALLEST_MAP and not filesystem.address_space(2 * size):
+                    size //= 2  # at most half of what there is: others need address space too
 
     def allow_writes(self, durability: str, max_bytes: int | None, timeout: float) -> None:
         """Let a file that was opened for reading alone be written: the first write reopens it."""

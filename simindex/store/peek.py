@@ -138,10 +138,16 @@ class Peek:
                 if value is None:
                     raise NotAStore(f"{self.path}: an LMDB file, but not a simindex store")
                 return Identity.decode(value, str(self.path))
-            except (_Torn, NotAStore, CorruptStore):
+            except (_Torn, struct.error, NotAStore, CorruptStore) as error:
                 self.meta = self._newest()
-                if self.meta.txn == before.txn:
+                if self.meta.txn != before.txn:
+                    continue  # a writer was faster: look again
+                if isinstance(error, NotAStore | CorruptStore):
                     raise
+                raise CorruptStore(
+                    f"{self.path}: the pages that lead to the identity record are damaged ({error}); "
+                    "restore the store from a backup"
+                ) from error
         raise OpenError(f"{self.path}: changes too fast to be read")
 
     def _check_length(self) -> None:
@@ -155,7 +161,7 @@ class Peek:
         try:
             if missing is not None and missing <= self._free_pages():
                 return
-        except _Torn:
+        except (_Torn, struct.error):
             pass
         raise NotAStore(
             f"{self.path}: cut short: {have} bytes of {need}; restore it from a backup (nothing was written)"
@@ -172,7 +178,9 @@ class Peek:
 
     def _page(self, number: int, pages: int = 1) -> bytes:
         size = self.meta.page_bytes
-        data = os.pread(self._file, size * pages, size * number) if number <= self.meta.last_page else b""
+        data = b""
+        if size * (number + pages) <= self.file_bytes:
+            data = os.pread(self._file, size * pages, size * number)
         if len(data) < size * pages or struct.unpack_from("<Q", data)[0] != number:
             raise _Torn(f"page {number}")
         return data
