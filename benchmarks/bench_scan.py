@@ -2,8 +2,8 @@
 
 usage: bench_scan.py [--rows 10000000] [--width 128] [--slot-bytes 1] [--repeat 5]
 
-The table of blocks lies in memory as the file would be mapped: 32 KiB blocks with headers. The read limit is the
-faster of two plain passes over the same bytes: memchr for an absent byte and numpy's maximum.
+The table of blocks lies in memory as the file would be mapped: 32 KiB blocks with headers. The read limit is
+the faster of two plain passes over the same bytes: memchr for an absent byte and numpy's maximum.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def main() -> None:
         for name, seconds in (("threshold", threshold), ("top 10", top)):
             print(
                 f"{count:>2} queries, {name:<10}   {useful / seconds:8.1f} GB/s read "
-                f"({useful / seconds / limit:4.0%} of the limit), {n * count / seconds / 1e6:8.0f} M compares/s"
+                f"({useful / seconds / limit:4.0%} of it), {n * count / seconds / 1e6:8.0f} M compares/s"
             )
     rows = rng.integers(0, n, 60_000).astype(np.uint32)
     of = np.zeros(60_000, np.uint32)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Fast Similarity Sketching over hashed features (csrc/fastsim.h states the algorithm and the slot format)."""
+"""Fast Similarity Sketching over hashed features (csrc/fastsim.h: the algorithm and the slot format)."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -19,7 +19,8 @@ cdef extern from "fastsim.h" nogil:
     si_fastsim_shape si_fastsim_shape_of(uint32_t k)
     void (*si_fastsim_update)(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n)
     void si_fastsim_batch(const uint64_t *h, const int64_t *ptr, int64_t n, uint32_t k, uint32_t *out)
-    void si_fastsim_batch_packed(const uint64_t *h, const int64_t *ptr, int64_t n, uint32_t k, int bits, uint8_t *out)
+    void si_fastsim_batch_packed(const uint64_t *h, const int64_t *ptr, int64_t n, uint32_t k, int bits,
+                                 uint8_t *out)
     void si_fastsim_pack_batch(const uint32_t *slots, int64_t n, uint32_t k, int bits, uint8_t *out)
 
 si_fastsim_init()
@@ -40,7 +41,8 @@ cdef int _check(const uint64_t[::1] hashes, const int64_t[::1] ptr, int k) excep
         raise FeatureError("ptr is empty: n items have n + 1 offsets")
     bad = si_bad_offset(&ptr[0], ptr.shape[0] - 1, hashes.shape[0])
     if bad >= 0:
-        raise FeatureError(f"ptr[{bad}] is {ptr[bad]}: offsets start at 0, never fall and end at {hashes.shape[0]}, "
+        raise FeatureError(f"ptr[{bad}] is {ptr[bad]}: offsets start at 0, never fall and end at "
+                           f"{hashes.shape[0]}, "
                            "the number of hashes")
     return 0
 
@@ -56,7 +58,8 @@ def fastsim(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None
 
     hashes, ptr: compressed rows of uniform 64-bit hashes, any order, repeats allowed (types.Features).
     k: 1 to 4096. An item without hashes gives 0xffffffff in every slot.
-    P[slot of A == slot of B] = J(A, B), up to rank ties (csrc/fastsim.h). Cost: about n + k ln k mixes an item.
+    P[slot of A == slot of B] = J(A, B), up to rank ties (csrc/fastsim.h). Cost: about n + k ln k mixes an
+    item.
     """
     _check(hashes, ptr, k)
     cdef int64_t n = ptr.shape[0] - 1
@@ -71,9 +74,9 @@ def fastsim(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None
 
 
 def fastsim_packed(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None, int k, int bits):
-    """Return the same slots cut to their low 8, 16 or 32 bits: uint8, shape (n, k * bits // 8), little-endian.
+    """Return slots cut to their low 8, 16 or 32 bits: uint8, shape (n, k * bits // 8), little-endian.
 
-    Equal to pack_slots(fastsim(...), bits), without the wide matrix; an item without hashes gives zero bytes.
+    Equal to pack_slots(fastsim(...), bits), but an item without hashes gives zero bytes.
     """
     _check(hashes, ptr, k)
     _check_bits(bits)
@@ -91,7 +94,8 @@ def fastsim_packed(const uint64_t[::1] hashes not None, const int64_t[::1] ptr n
 def fastsim_update(uint32_t[::1] slots not None, const uint64_t[::1] hashes not None):
     """Take more hashes into the slots of one item, in place (all 0xffffffff at first).
 
-    Any division into calls gives the bytes of one call with everything: memory is O(k), however long the document.
+    Any division into calls gives the bytes of one call with everything: memory is O(k), however long the
+    document.
     """
     cdef si_fastsim_shape shape
     cdef size_t n = hashes.shape[0]

@@ -20,9 +20,11 @@ cdef extern from "minhash.h" nogil:
     void si_minhash_constants(uint32_t k, uint64_t *first, uint64_t *second)
     void si_minhash_batch(int scheme, const uint64_t *h, const int64_t *ptr, int64_t n, const uint64_t *first,
                           const uint64_t *second, uint32_t k, uint64_t *out)
-    void si_minhash_batch_packed(int scheme, const uint64_t *h, const int64_t *ptr, int64_t n, const uint64_t *first,
+    void si_minhash_batch_packed(int scheme, const uint64_t *h, const int64_t *ptr, int64_t n,
+                                 const uint64_t *first,
                                  const uint64_t *second, uint32_t k, int bits, uint8_t *out)
-    void si_minhash_pack_batch(int scheme, int bits, const uint64_t *minima, int64_t n, uint32_t k, uint8_t *out)
+    void si_minhash_pack_batch(int scheme, int bits, const uint64_t *minima, int64_t n, uint32_t k,
+                               uint8_t *out)
 
 MINHASH_SCHEMES = {
     "simindex": SI_MINHASH_SIMINDEX,
@@ -55,7 +57,8 @@ cdef int _check(const uint64_t[::1] hashes, const int64_t[::1] ptr, const uint64
         raise FeatureError("ptr is empty: n items have n + 1 offsets")
     bad = si_bad_offset(&ptr[0], ptr.shape[0] - 1, hashes.shape[0])
     if bad >= 0:
-        raise FeatureError(f"ptr[{bad}] is {ptr[bad]}: offsets start at 0, never fall and end at {hashes.shape[0]}, "
+        raise FeatureError(f"ptr[{bad}] is {ptr[bad]}: offsets start at 0, never fall and end at "
+                           f"{hashes.shape[0]}, "
                            "the number of hashes")
     return 0
 
@@ -69,7 +72,7 @@ cdef int _check_bits(int scheme, int bits) except -1:
 
 
 def minhash_constants(int k):
-    """Return the constants (first, second) of the own scheme's k slots: two uint64 arrays. Frozen as minhash/1."""
+    """Return the own scheme's constants (first, second): two uint64 arrays of k. Frozen as minhash/1."""
     if k < 1 or k > SI_MINHASH_MAX_K:
         raise ValueError(f"k is {k}: a MinHash signature has 1 to {SI_MINHASH_MAX_K} slots")
     first, second = np.empty(k, np.uint64), np.empty(k, np.uint64)
@@ -79,12 +82,14 @@ def minhash_constants(int k):
     return first, second
 
 
-def minhash(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None, const uint64_t[::1] first not None,
+def minhash(const uint64_t[::1] hashes not None, const int64_t[::1] ptr not None,
+            const uint64_t[::1] first not None,
             const uint64_t[::1] second not None, scheme="simindex"):
     """Return the k minima of n items: uint64, shape (n, k), before any cut to the stored width.
 
     hashes, ptr: compressed rows (types.Features); affine32 and legacy read the low 32 bits of a hash.
-    first, second: the constants of each slot. An item without hashes has the scheme's largest value in every slot.
+    first, second: the constants of each slot. An item without hashes has the scheme's largest value in
+    every slot.
     Cost: n * k evaluations an item.
     """
     cdef int number = _scheme_number(scheme)
@@ -125,8 +130,8 @@ def minhash_packed(const uint64_t[::1] hashes not None, const int64_t[::1] ptr n
 def pack_minima(const uint64_t[:, ::1] minima not None, scheme, int bits):
     """Return minima cut to 8, 16 or 32 bits a slot: uint8, shape (n, k * bits // 8), little-endian.
 
-    affine32 and legacy at 32 bits and affine64 at 64 bits keep the values themselves; all else keeps the low bits of
-    a mix of the value, so that unequal slots agree with probability 2^-bits.
+    affine32 and legacy at 32 bits and affine64 at 64 bits keep the values themselves; all else keeps the
+    low bits of a mix of the value, so that unequal slots agree with probability 2^-bits.
     """
     cdef int number = _scheme_number(scheme)
     _check_bits(number, bits)

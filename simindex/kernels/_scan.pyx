@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Comparing signatures: equal slots of rows in arrays and in the file, scans, bucket keys and sorted postings."""
+"""Comparing signatures: equal slots of rows in arrays and in the file, scans, bucket keys, postings."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -27,7 +27,8 @@ cdef extern from "scan.h" nogil:
         uint16_t *equal
         uint64_t size
     void si_pair_equal(si_signatures t, const uint32_t *a, const uint32_t *b, int64_t m, uint16_t *out)
-    void si_gather_equal(si_signatures t, const uint8_t *queries, const uint32_t *query_of, const uint32_t *rows,
+    void si_gather_equal(si_signatures t, const uint8_t *queries, const uint32_t *query_of,
+                         const uint32_t *rows,
                          int64_t m, uint16_t *out)
     int64_t si_first_beyond(const uint32_t *rows, int64_t m, uint64_t limit)
     si_found *si_found_new(uint32_t n, const uint16_t *min_equal, uint32_t slots)
@@ -36,12 +37,15 @@ cdef extern from "scan.h" nogil:
                       const uint64_t *live, uint64_t k, si_found *found)
 
 cdef extern from "bands.h" nogil:
-    void si_band_keys(const uint8_t *signatures, int64_t n, uint64_t width, uint32_t bands, uint32_t band_bytes,
+    void si_band_keys(const uint8_t *signatures, int64_t n, uint64_t width, uint32_t bands,
+                      uint32_t band_bytes,
                       uint64_t *keys)
     int64_t si_count_present(const uint8_t *states, int64_t n)
-    int si_key_postings(const uint64_t *keys, int64_t n, uint32_t bands, const uint8_t *states, uint32_t first_row,
+    int si_key_postings(const uint64_t *keys, int64_t n, uint32_t bands, const uint8_t *states,
+                        uint32_t first_row,
                         int64_t m, uint64_t *out)
-    int si_band_postings(const uint8_t *signatures, int64_t n, uint64_t width, uint32_t bands, uint32_t band_bytes,
+    int si_band_postings(const uint8_t *signatures, int64_t n, uint64_t width, uint32_t bands,
+                         uint32_t band_bytes,
                          const uint8_t *states, uint32_t first_row, int64_t m, uint64_t *out)
 
 
@@ -93,7 +97,8 @@ cdef int _check_same(Py_ssize_t got, Py_ssize_t expected, str what) except -1:
     return 0
 
 
-def count_equal(const uint8_t[:, ::1] rows not None, const uint8_t[::1] query not None, Py_ssize_t slot_bytes):
+def count_equal(const uint8_t[:, ::1] rows not None, const uint8_t[::1] query not None,
+                Py_ssize_t slot_bytes):
     """Return how many slots of each row equal the query's: uint16, shape (n,).
 
     rows: uint8, shape (n, width); query: uint8, shape (width,); slot_bytes: 1, 2, 4 or 8, a divisor of width.
@@ -109,7 +114,8 @@ def count_equal(const uint8_t[:, ::1] rows not None, const uint8_t[::1] query no
     with nogil:
         while at < n:
             step = n - at if n - at < (1 << 20) else (1 << 20)
-            si_equal_rows(&rows[at, 0], <uint32_t>step, &query[0], <uint32_t>width, <uint32_t>slot_bytes, &counts[at])
+            si_equal_rows(&rows[at, 0], <uint32_t>step, &query[0], <uint32_t>width, <uint32_t>slot_bytes,
+                          &counts[at])
             at += step
     return out
 
@@ -165,13 +171,14 @@ def gather_equal(const uint64_t[::1] addresses not None, Py_ssize_t rows_per_blo
 
 
 def scan_equal(const uint64_t[::1] addresses not None, Py_ssize_t rows_per_block, Py_ssize_t header,
-               Py_ssize_t width, Py_ssize_t slot_bytes, const uint8_t[:, ::1] queries not None, Py_ssize_t n_rows,
-               const uint64_t[::1] live not None, min_equal=None, k=None):
-    """Return the rows that share enough slots with each query: (ptr int64[nq + 1], rows uint32[m], equal uint16[m]).
+               Py_ssize_t width, Py_ssize_t slot_bytes, const uint8_t[:, ::1] queries not None,
+               Py_ssize_t n_rows, const uint64_t[::1] live not None, min_equal=None, k=None):
+    """Return (ptr int64[nq + 1], rows uint32[m], equal uint16[m]): rows that share enough slots.
 
     min_equal: uint16, shape (nq,): every row with at least that many equal slots; or
-    k: the k largest counts of each query and all rows tied with the k-th (all rows if there are no more than k).
-    Rows ascend within a query. Skipped: rows >= n_rows, of absent blocks, not live, or with a state below PRESENT.
+    k: the k largest counts of each query and all rows tied with the k-th (all rows if there are no more
+    than k). Rows ascend within a query. Skipped: rows >= n_rows, of absent blocks, not live, or with a
+    state below PRESENT.
     addresses, live: block addresses of signatures and of the live bitmap (csrc/views.h).
     Several queries share one pass over the memory: cost is max(memory, nq * compare) per row.
     """
@@ -189,9 +196,11 @@ def scan_equal(const uint64_t[::1] addresses not None, Py_ssize_t rows_per_block
     if nq:
         _check_same(queries.shape[1], width, "bytes of a query and of a row")
     if n_rows < 0 or n_rows > <Py_ssize_t>(table.n_blocks * table.rows_per_block):
-        raise ValueError(f"n_rows is {n_rows}: the table of blocks ends at row {table.n_blocks * table.rows_per_block}")
+        raise ValueError(f"n_rows is {n_rows}: the table of blocks ends at row "
+                         f"{table.n_blocks * table.rows_per_block}")
     if n_rows > live.shape[0] * <Py_ssize_t>SI_LIVE_ROWS:
-        raise ValueError(f"n_rows is {n_rows}: the live bitmap ends at row {live.shape[0] * <Py_ssize_t>SI_LIVE_ROWS}")
+        raise ValueError(f"n_rows is {n_rows}: the live bitmap ends at row "
+                         f"{live.shape[0] * <Py_ssize_t>SI_LIVE_ROWS}")
     if (min_equal is None) == (k is None):
         raise ValueError("give either min_equal (a threshold scan) or k (the k best)")
     if k is not None:
@@ -232,11 +241,13 @@ def scan_equal(const uint64_t[::1] addresses not None, Py_ssize_t rows_per_block
 cdef int _check_bands(Py_ssize_t width, Py_ssize_t bands, Py_ssize_t rows, Py_ssize_t slot_bytes) except -1:
     _check_width(width, slot_bytes)
     if bands < 1 or rows < 1 or bands * rows > width // slot_bytes:
-        raise ValueError(f"{bands} bands of {rows} rows do not fit a signature of {width // slot_bytes} slots")
+        raise ValueError(f"{bands} bands of {rows} rows do not fit a signature of "
+                         f"{width // slot_bytes} slots")
     return 0
 
 
-def band_keys(const uint8_t[:, ::1] signatures not None, Py_ssize_t bands, Py_ssize_t rows, Py_ssize_t slot_bytes):
+def band_keys(const uint8_t[:, ::1] signatures not None, Py_ssize_t bands, Py_ssize_t rows,
+              Py_ssize_t slot_bytes):
     """Return the bucket key of every band: uint64, shape (n, bands). Frozen as bands/1 (csrc/bands.h).
 
     signatures: uint8, shape (n, width). Band j is the `rows` slots from slot j * rows on.
@@ -248,7 +259,8 @@ def band_keys(const uint8_t[:, ::1] signatures not None, Py_ssize_t bands, Py_ss
         return out
     cdef uint64_t[:, ::1] keys = out
     with nogil:
-        si_band_keys(&signatures[0, 0], n, signatures.shape[1], <uint32_t>bands, <uint32_t>(rows * slot_bytes),
+        si_band_keys(&signatures[0, 0], n, signatures.shape[1], <uint32_t>bands,
+                     <uint32_t>(rows * slot_bytes),
                      &keys[0, 0])
     return out
 
@@ -260,9 +272,10 @@ cdef int64_t _check_states(const uint8_t[::1] states, Py_ssize_t n, Py_ssize_t f
     return si_count_present(&states[0], n) if n else 0
 
 
-def band_postings(const uint8_t[:, ::1] signatures not None, const uint8_t[::1] states not None, Py_ssize_t bands,
+def band_postings(const uint8_t[:, ::1] signatures not None, const uint8_t[::1] states not None,
+                  Py_ssize_t bands,
                   Py_ssize_t rows, Py_ssize_t slot_bytes, Py_ssize_t first_row=0):
-    """Return each band's postings, sorted: uint64, shape (bands, m), m the number of rows with state >= PRESENT.
+    """Return each band's sorted postings: uint64, shape (bands, m), of the m rows with state >= PRESENT.
 
     A posting is the upper 32 bits of the bucket key, then the 32-bit row id first_row + i.
     """
@@ -277,13 +290,15 @@ def band_postings(const uint8_t[:, ::1] signatures not None, const uint8_t[::1] 
     cdef uint64_t[:, ::1] postings = out
     with nogil:
         failed = si_band_postings(&signatures[0, 0], n, signatures.shape[1], <uint32_t>bands,
-                                  <uint32_t>(rows * slot_bytes), &states[0], <uint32_t>first_row, m, &postings[0, 0])
+                                  <uint32_t>(rows * slot_bytes), &states[0], <uint32_t>first_row, m,
+                                  &postings[0, 0])
     if failed:
         raise MemoryError(f"no memory to sort {m} postings")
     return out
 
 
-def key_postings(const uint64_t[:, ::1] keys not None, const uint8_t[::1] states not None, Py_ssize_t first_row=0):
+def key_postings(const uint64_t[:, ::1] keys not None, const uint8_t[::1] states not None,
+                 Py_ssize_t first_row=0):
     """Return sorted postings from ready bucket keys (uint64, shape (n, bands)), as band_postings does."""
     cdef Py_ssize_t n = keys.shape[0], bands = keys.shape[1]
     cdef int64_t m = _check_states(states, n, first_row)
@@ -293,7 +308,8 @@ def key_postings(const uint64_t[:, ::1] keys not None, const uint8_t[::1] states
         return out
     cdef uint64_t[:, ::1] postings = out
     with nogil:
-        failed = si_key_postings(&keys[0, 0], n, <uint32_t>bands, &states[0], <uint32_t>first_row, m, &postings[0, 0])
+        failed = si_key_postings(&keys[0, 0], n, <uint32_t>bands, &states[0], <uint32_t>first_row, m,
+                                 &postings[0, 0])
     if failed:
         raise MemoryError(f"no memory to sort {m} postings")
     return out

@@ -86,7 +86,8 @@ static int si_key_postings(const uint64_t *keys, int64_t n, uint32_t bands, cons
     for (int64_t i = 0; i < n; i++, keys += bands) {
         if (states[i] < 2) continue;
         const uint64_t row = (uint32_t)(first_row + (uint64_t)i);
-        for (uint32_t j = 0; j < bands; j++) out[(size_t)j * (size_t)m + (size_t)at] = (keys[j] & 0xffffffff00000000ull) | row;
+        for (uint32_t j = 0; j < bands; j++)
+            out[(size_t)j * (size_t)m + (size_t)at] = (keys[j] & 0xffffffff00000000ull) | row;
         at++;
     }
     for (uint32_t j = 0; j < bands; j++) si_sort_by_key(out + (size_t)j * (size_t)m, spare, m);

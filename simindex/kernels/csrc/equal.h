@@ -82,10 +82,12 @@ SI_TARGET_AVX512 static inline uint32_t si_equal_avx512(const uint8_t *a, const 
     uint64_t equal = 0;
     uint32_t i = 0;
     for (; i + 64 <= width; i += 64)
-        equal += (uint64_t)_mm_popcnt_u64(si_equal_mask512(_mm512_loadu_si512(a + i), _mm512_loadu_si512(b + i), slot_bytes, ~0ull));
+        equal += (uint64_t)_mm_popcnt_u64(
+            si_equal_mask512(_mm512_loadu_si512(a + i), _mm512_loadu_si512(b + i), slot_bytes, ~0ull));
     if (i < width) {
         const uint64_t tail = ~0ull >> (64 - (width - i));
-        equal += (uint64_t)_mm_popcnt_u64(si_equal_mask512(_mm512_maskz_loadu_epi8(tail, a + i), _mm512_maskz_loadu_epi8(tail, b + i), slot_bytes, tail));
+        const __m512i x = _mm512_maskz_loadu_epi8(tail, a + i), y = _mm512_maskz_loadu_epi8(tail, b + i);
+        equal += (uint64_t)_mm_popcnt_u64(si_equal_mask512(x, y, slot_bytes, tail));
     }
     return (uint32_t)equal;
 }

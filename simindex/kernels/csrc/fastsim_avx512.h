@@ -202,7 +202,7 @@ SI_TARGET_AVX512 static void si_fastsim_update_avx512(uint32_t *slots, si_fastsi
     if (!n) return;
     if (s.power >= 5) si_fastsim_round0_512(slots, s, h, n);
     else si_fastsim_round0(slots, s, h, n);
-    memset(open, 0, 8 * sizeof *open);
+    _mm512_store_si512(open, _mm512_setzero_si512());
     l.s = s;
     l.k = _mm512_set1_epi64(s.k);
     l.shift_throw = _mm_cvtsi32_si128(32 - s.power);

@@ -92,8 +92,8 @@ SI_TARGET_AVX2 static inline void si_minhash_widen256(uint64_t *p, __m256i v) {
 
 SI_TARGET_AVX2 static inline __m256i si_minhash_legacy256(__m256i h, __m256i f, __m256i f_high, __m256i s) {
     const __m256i p = _mm256_set1_epi64x((1ll << 61) - 1), low = _mm256_set1_epi64x(0xffffffffll);
-    const __m256i product = _mm256_add_epi64(_mm256_mul_epu32(h, f), _mm256_slli_epi64(_mm256_mul_epu32(h, f_high), 32));
-    const __m256i x = _mm256_add_epi64(product, s);
+    const __m256i upper = _mm256_slli_epi64(_mm256_mul_epu32(h, f_high), 32);
+    const __m256i x = _mm256_add_epi64(_mm256_add_epi64(_mm256_mul_epu32(h, f), upper), s);
     const __m256i y = _mm256_add_epi64(_mm256_and_si256(x, p), _mm256_srli_epi64(x, 61));
     const __m256i less = _mm256_cmpgt_epi64(p, y); /* both are positive */
     return _mm256_and_si256(_mm256_sub_epi64(y, _mm256_andnot_si256(less, p)), low);

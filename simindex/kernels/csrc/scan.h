@@ -20,7 +20,8 @@ typedef struct {
 } si_signatures;
 
 static inline int si_is_present(uint64_t block, uint32_t i) {
-    return ((((const uint8_t *)(uintptr_t)block)[SI_STATES_OFFSET + (i >> 2)] >> (2 * (i & 3))) & 3) >= SI_STATE_PRESENT;
+    const uint8_t *states = (const uint8_t *)(uintptr_t)block + SI_STATES_OFFSET;
+    return ((states[i >> 2] >> (2 * (i & 3))) & 3) >= SI_STATE_PRESENT;
 }
 
 static inline void si_prefetch_row(si_signatures t, uint32_t row) {
@@ -142,11 +143,13 @@ static int si_scan_equal(si_signatures t, const uint8_t *queries, uint32_t n_que
         const uint8_t *rows = (const uint8_t *)(uintptr_t)address + t.header;
         for (uint32_t q = 0; q < n_queries; q++) {
             si_found *f = found + q;
-            const uint32_t largest = si_equal_rows(rows, n, queries + (size_t)q * t.width, t.width, t.slot_bytes, counts);
+            const uint8_t *query = queries + (size_t)q * t.width;
+            const uint32_t largest = si_equal_rows(rows, n, query, t.width, t.slot_bytes, counts);
             if (largest < f->least) continue;
             for (uint32_t i = 0; i < n; i++) {
-                if (counts[i] < f->least || !si_is_present(address, i) || !si_is_live(live, (uint32_t)(first + i))) continue;
-                if (si_found_push(f, (uint32_t)(first + i), counts[i], k)) {
+                const uint32_t row = (uint32_t)(first + i);
+                if (counts[i] < f->least || !si_is_present(address, i) || !si_is_live(live, row)) continue;
+                if (si_found_push(f, row, counts[i], k)) {
                     free(counts);
                     return -1;
                 }
