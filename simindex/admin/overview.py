@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from simindex.index.layouts import layout_of
 from simindex.index.schema import Schema
-from simindex.store import Reader, Store, Usage
+from simindex.store import Info, Reader, Store
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,16 @@ class CollectionOverview:
 
 @dataclass(frozen=True)
 class Overview:
-    """A file as of now. usage: bytes by kind and open readers (store.Usage). oldest: the reader that holds
-    back most space.
+    """A file as of now.
 
-    bytes_per_item: by kind of data, and "all".
+    usage: sizes and open readers (store.Info). by_kind: bytes of each kind of data. bytes_per_item: by kind,
+    and "all".
     """
 
     path: str
     collections: tuple[CollectionOverview, ...]
-    usage: Usage
+    usage: Info
+    by_kind: dict[str, int]
     bytes_per_item: dict[str, float]
 
     @property
@@ -71,12 +72,12 @@ class Overview:
     @property
     def oldest(self) -> Reader | None:
         """The oldest snapshot that is open, if any: space freed since then cannot be used again yet."""
-        return self.usage.readers[0] if self.usage.readers else None
+        return self.usage.oldest
 
     def __str__(self) -> str:
         use = self.usage
         lines = [
-            f"{self.path}: {use.file_bytes:,} bytes, {use.live_bytes:,} live, "
+            f"{self.path}: {use.file_bytes:,} bytes, {use.used_bytes:,} used, "
             f"{use.free_bytes:,} free, {self.items:,} items"
         ]
         for collection in self.collections:
@@ -93,8 +94,9 @@ class Overview:
 
 def overview(store: Store) -> Overview:
     """Return what is in the file now. Cost: microseconds a collection, whatever its size."""
-    own = store.usage()  # before this call opens a snapshot of its own
+    info = store.info()
     with store.read() as snapshot:
+        by_kind = snapshot.sizes()
         collections = []
         for number, stored in snapshot.catalog().items():
             schema = Schema.from_bytes(bytes(stored))
@@ -113,6 +115,6 @@ def overview(store: Store) -> Overview:
             )
     collections.sort(key=lambda collection: collection.name)
     items = sum(collection.items for collection in collections)
-    per_item = {kind: size / items if items else 0.0 for kind, size in own.by_kind.items()}
-    per_item["all"] = own.file_bytes / items if items else 0.0
-    return Overview(str(store.environment.path), tuple(collections), own, per_item)
+    per_item = {kind: size / items if items else 0.0 for kind, size in by_kind.items()}
+    per_item["all"] = info.file_bytes / items if items else 0.0
+    return Overview(str(store.environment.path), tuple(collections), info, by_kind, per_item)

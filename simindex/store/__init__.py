@@ -2,9 +2,9 @@
 
 from simindex.store.collection import CollectionLayout, CollectionState, FieldLayout, Geometry
 from simindex.store.finding import Finding
+from simindex.store.overview import Info, Reader
 from simindex.store.store import Snapshot, Store, WriteTransaction
 from simindex.store.table import HeapTable, SignatureTable, Table
-from simindex.store.usage import Reader, Usage
 from simindex.store.writing import FieldRows, WriteTable
 
 __all__ = [
@@ -15,12 +15,12 @@ __all__ = [
     "Finding",
     "Geometry",
     "HeapTable",
+    "Info",
     "Reader",
     "SignatureTable",
     "Snapshot",
     "Store",
     "Table",
-    "Usage",
     "WriteTable",
     "WriteTransaction",
 ]

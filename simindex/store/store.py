@@ -2,17 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from simindex.errors import SchemaError
-from simindex.store import catalog
+from simindex.store import catalog, layout
 from simindex.store.collection import CollectionLayout
 from simindex.store.env import Environment
 from simindex.store.finding import Finding
+from simindex.store.overview import Info
 from simindex.store.table import Table
-from simindex.store.usage import Usage, usage
 from simindex.store.verify import verify
 from simindex.store.view import CollectionView
 from simindex.store.writing import WriteTable
@@ -48,6 +47,14 @@ class Snapshot:
         elif table.layout is not plan and table.layout != plan:
             raise SchemaError(f"collection {number} is open with {table.layout}, not {plan}")
         return table
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the pages that each database takes, by its name."""
+        page, sizes = layout.PAGE, {}
+        for kind in layout.DATABASES:
+            stat = self._raw.txn.stat(self._raw.db(kind))
+            sizes[kind] = page * int(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+        return sizes
 
     def verify(self) -> Iterator[Finding]:
         """Yield everything in the store that contradicts itself; nothing when it is sound.
@@ -173,14 +180,9 @@ class Store:
         """Begin the write transaction; Locked after `timeout` seconds. bulk: leave merging for later."""
         return WriteTransaction(self.environment.begin_write(timeout), bulk)
 
-    def usage(self) -> Usage:
-        """Return the file's size, its use by kind, and its open readers (not counting this call)."""
-        with self.read() as snapshot:
-            seen = usage(snapshot._raw, self.environment)
-            own = next(
-                (r for r in seen.readers if r.pid == os.getpid() and r.transaction == snapshot.id), None
-            )
-        return replace(seen, readers=tuple(r for r in seen.readers if r is not own))
+    def info(self) -> Info:
+        """Return the file's sizes and its open readers, those of other processes too."""
+        return self.environment.info()
 
     def close(self) -> None:
         """Let go of the file."""
