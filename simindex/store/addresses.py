@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from simindex.kernels import address_of
-from simindex.store.layout import BLOCK_SUFFIX
+from simindex.store.layout import BLOCK_SUFFIX, META
 from simindex.types import U32, U64
 
-IN_LEAF = 2048  # bytes; see `leaf_limit`
 NEVER = 2**33  # no block number is that high
 _PADDING = bytes(64)  # kernels may load a whole vector at a row's end
 
 
-def leaf_limit(page_bytes: int) -> int:
-    """Return a size from which every value lies on overflow pages of its own."""
-    return page_bytes // 2
+def leaf_limit(raw: Any) -> int:
+    """Return a size in bytes from which every value lies on overflow pages of its own: half a page."""
+    limit: int | None = raw.cache.get("leaf limit")
+    if limit is None:
+        limit = raw.cache["leaf limit"] = raw.txn.stat(raw.db(META))["psize"] // 2
+    return limit
 
 
 def private_copy(value: memoryview) -> tuple[bytes, int]:
@@ -45,7 +47,7 @@ class BlockTable:
 
     __slots__ = ("absent", "addresses", "complete", "db", "kept", "limit", "prefix", "volatile")
 
-    def __init__(self, db: str, prefix: bytes, blocks: int, limit: int = IN_LEAF) -> None:
+    def __init__(self, db: str, prefix: bytes, blocks: int, limit: int) -> None:
         self.db = db
         self.prefix = prefix
         self.addresses: U64 = np.zeros(max(blocks, 1), np.uint64)
@@ -138,7 +140,7 @@ class HeapBlocks:
 
     __slots__ = ("addresses", "complete", "db", "first_rows", "kept", "limit", "prefix", "volatile")
 
-    def __init__(self, db: str, prefix: bytes, limit: int = IN_LEAF) -> None:
+    def __init__(self, db: str, prefix: bytes, limit: int) -> None:
         self.db = db
         self.prefix = prefix
         self.first_rows: U32 = np.empty(0, np.uint32)
@@ -149,7 +151,7 @@ class HeapBlocks:
         self.limit = limit
 
     @classmethod
-    def listed(cls, raw: Any, db: str, prefix: bytes, limit: int = IN_LEAF) -> "HeapBlocks":
+    def listed(cls, raw: Any, db: str, prefix: bytes, limit: int) -> "HeapBlocks":
         """Return the table of the blocks that are stored, none fetched. Cost: one key read per block."""
         table = cls(db, prefix, limit)
         table._list(raw, 0)

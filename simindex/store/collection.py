@@ -121,12 +121,26 @@ class CollectionState:
         try:
             state = cls(*msgpack.unpackb(body))
             if state.layout is not None:
-                state.layout = CollectionLayout.from_plain(state.layout)  # type: ignore[arg-type]
+                state.layout = _layout_of(state.layout, known)  # type: ignore[arg-type]
         except (ValueError, TypeError, SchemaError) as error:
             raise CorruptStore(f"state of a collection: {error}") from error
-        if known is not None and state.layout == known:
-            state.layout = known
         return state
+
+
+def _layout_of(plain: list[list[list[int]]], known: CollectionLayout | None) -> CollectionLayout:
+    """Return the layout that `plain` tells of; `known` itself if it is that one."""
+    key = msgpack.packb(plain)
+    found = _layouts.get(key)
+    if found is None or (known is not None and found is not known and found == known):
+        found = CollectionLayout.from_plain(plain)
+        if len(_layouts) >= _MOST_LAYOUTS:
+            _layouts.clear()
+        found = _layouts[key] = known if known is not None and found == known else found
+    return found
+
+
+_layouts: dict[bytes, CollectionLayout] = {}  # each state is decoded again with every commit
+_MOST_LAYOUTS = 1000
 
 
 def check(value: bytes | memoryview, magic: bytes, what: str) -> memoryview:

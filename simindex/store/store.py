@@ -213,7 +213,8 @@ def current_view(raw: Any, number: int, plan: CollectionLayout, writing: bool = 
     ):
         return view
     found = CollectionView.load(raw, number, plan, view)
-    if not writing and (view is None or view.id <= raw.id):  # the cache keeps the newest
-        found.id = max(found.id, raw.id)
+    seen = raw.id - 1 if writing else raw.id  # a write transaction begins with what the last one left
+    if (view is None and not writing) or (view is not None and view.id <= seen):  # the cache keeps the newest
+        found.id = max(found.id, seen)
         cache[number] = found
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from simindex.errors import CorruptStore, SchemaError
 from simindex.store import layout
-from simindex.store.addresses import IN_LEAF, BlockTable, HeapBlocks
+from simindex.store.addresses import BlockTable, HeapBlocks, leaf_limit
 from simindex.store.changes import ChangeLog
 from simindex.store.collection import CollectionLayout, CollectionState, FieldLayout
 from simindex.store.postings import PostingsReader
@@ -20,14 +20,26 @@ _Space = tuple[str, int]
 class CollectionView:
     """State and tables of a collection; `id` is the newest transaction known to see it."""
 
-    __slots__ = ("_change_log", "_stale", "_tables", "epoch", "id", "layout", "number", "shapes", "state")
+    __slots__ = (
+        "_change_log",
+        "_stale",
+        "_tables",
+        "epoch",
+        "id",
+        "layout",
+        "limit",
+        "number",
+        "shapes",
+        "state",
+    )
 
     def __init__(self, raw: Any, number: int, plan: CollectionLayout, state: CollectionState) -> None:
         self.number = number
         self.layout = plan
         self.state = state
-        self.id: int = raw.id
+        self.id = 0
         self.epoch: int = raw.epoch
+        self.limit = leaf_limit(raw)
         self.shapes: dict[int, tuple[FieldLayout, int, int]] = {}
         for f in plan.fields:
             rows = layout.signature_rows(f.width, plan.geometry.signatures)
@@ -142,13 +154,13 @@ class CollectionView:
             prefix = layout.collection_prefix(self.number)
         else:
             prefix = layout.field_prefix(self.number, number)
-        return BlockTable(db, prefix, blocks, IN_LEAF)
+        return BlockTable(db, prefix, blocks, self.limit)
 
     def _heap(self, raw: Any, db: str, number: int, prefix: bytes, space: int) -> HeapBlocks:
         state, before = self._before(db, number)
         gone = self._gone(raw, state, space) if state is not None else None
         if gone is None:
-            table = HeapBlocks.listed(raw, db, prefix, IN_LEAF)
+            table = HeapBlocks.listed(raw, db, prefix, self.limit)
         else:
             table = before.successor(raw, gone)
         self._publish((db, number), table)

@@ -394,8 +394,10 @@ def _key_postings(hashes: U64) -> U64:
 
 
 def _check_values(what: str, values: Packed) -> None:
-    lengths = np.diff(values.offsets)
-    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > layout.MAX_VALUE):
-        raise ValueError(f"{what}: a value has {int(lengths.max())} bytes, of {layout.MAX_VALUE} allowed")
-    if int(values.offsets[0]) < 0 or int(values.offsets[-1]) > len(values.data):
-        raise ValueError(f"{what}: offsets end at {int(values.offsets[-1])} of {len(values.data)} bytes")
+    offsets, size = values.offsets, len(values.data)
+    if (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"{what}: offsets descend")
+    if offsets[0] < 0 or offsets[-1] > size:
+        raise ValueError(f"{what}: offsets {offsets[0]} to {offsets[-1]} of {size} bytes")
+    if size > layout.MAX_VALUE and (offsets[1:] - offsets[:-1]).max() > layout.MAX_VALUE:
+        raise ValueError(f"{what}: a value has more than the {layout.MAX_VALUE} bytes allowed")
