@@ -47,7 +47,9 @@ def c5(text: str) -> list[str]:
     return [flat[i : i + 5] for i in range(len(flat) - 4)]
 
 
-def pairs_of_truth(path: Path, order: dict[str, int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def pairs_of_truth(
+    path: Path, order: dict[str, int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     codes, scores = [], []
     with path.open(encoding="utf-8") as f:
         next(f)
@@ -83,7 +85,9 @@ def measure(data: Path, name: str, batch: int = 10_000) -> list[dict[str, object
                 stated = items.explain(shingles=sets[0], threshold=threshold, plan="buckets").expected_recall
                 found = []
                 for s in range(0, n, batch):
-                    hits = items.search_many(shingles=sets[s : s + batch], threshold=threshold, plan="buckets")
+                    hits = items.search_many(
+                        shingles=sets[s : s + batch], threshold=threshold, plan="buckets"
+                    )
                     query = np.repeat(np.arange(s, s + len(hits.offsets) - 1), np.diff(hits.offsets))
                     other = np.asarray(hits.keys, np.int64)
                     mine = query < other
@@ -105,7 +109,9 @@ def measure(data: Path, name: str, batch: int = 10_000) -> list[dict[str, object
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("corpora", nargs="*", default=[])
     parser.add_argument("--json", type=Path)

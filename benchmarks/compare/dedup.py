@@ -63,7 +63,16 @@ def rows(data: Path, runs: int = 3) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "out.jsonl"
         tool = str(Path(sys.executable).parent / "simindex")
-        settings = ["--threshold", str(THRESHOLD), "--bands", f"{BANDS},{ROWS}", "--threads", "1", "--quiet", "--force"]
+        settings = [
+            "--threshold",
+            str(THRESHOLD),
+            "--bands",
+            f"{BANDS},{ROWS}",
+            "--threads",
+            "1",
+            "--quiet",
+            "--force",
+        ]
         base = [tool, "dedup", str(source), "-o", str(target), *settings]
         commands = {
             "exact": [*base, "--verify", "exact"],
@@ -79,7 +88,9 @@ def rows(data: Path, runs: int = 3) -> list[Row]:
             "simindex": statistics.median(
                 run([tool, "dedup", str(empty), "-o", str(target), "--quiet", "--force"])[0] for _ in range(3)
             ),
-            "rensa": statistics.median(run([sys.executable, "-c", "import rensa, orjson"])[0] for _ in range(3)),
+            "rensa": statistics.median(
+                run([sys.executable, "-c", "import rensa, orjson"])[0] for _ in range(3)
+            ),
             "FastSketchLSH": statistics.median(
                 run([sys.executable, "-c", "import FastSketchLSH, orjson, numpy"])[0] for _ in range(3)
             ),

@@ -35,7 +35,11 @@ def run(lane: str, data: Path | None, items: int) -> list[Row]:
         import store
         from text import read
 
-        texts = [t[i : i + 1000] for t in read(data / "books_sample.jsonl", 16_000_000) for i in range(0, len(t) - 999, 1000)]
+        texts = [
+            t[i : i + 1000]
+            for t in read(data / "books_sample.jsonl", 16_000_000)
+            for i in range(0, len(t) - 999, 1000)
+        ]
         return store.one_text(texts)
     import dedup
 
@@ -43,7 +47,10 @@ def run(lane: str, data: Path | None, items: int) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    lines = ["| lane | case | unit | ours | peers | ours against each | bar |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| lane | case | unit | ours | peers | ours against each | bar |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for r in rows:
         peers = ", ".join(f"{n} {v:,.4g}" for n, v in r.peers.items())
         ratio = ", ".join(f"{n} {v:.2f} x" for n, v in r.ratio.items())

@@ -25,7 +25,9 @@ def rows() -> list[Row]:
         ours, peers, ratio = paired(
             lambda f=features: family.sign(f),
             {
-                "rensa": lambda h=hashes, p=uptr: rensa.RMinHash.digest_matrix_from_flat_token_hashes(h, p, 128, 42),
+                "rensa": lambda h=hashes, p=uptr: rensa.RMinHash.digest_matrix_from_flat_token_hashes(
+                    h, p, 128, 42
+                ),
                 "FastSketchLSH": lambda h=hashes, p=uptr: peer.batch_csr(h, p, prehashed=True, num_threads=1),
             },
         )

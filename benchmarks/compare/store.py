@@ -85,7 +85,9 @@ def lookup(n: int = 1_000_000, queries: int = 100_000) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         db, items, _ = build(Path(folder), n)
         again = np.random.default_rng(2)
-        stored = np.concatenate([again.integers(0, 256, size=(BATCH, 128), dtype=np.uint8) for _ in range(queries // BATCH)])
+        stored = np.concatenate(
+            [again.integers(0, 256, size=(BATCH, 128), dtype=np.uint8) for _ in range(queries // BATCH)]
+        )
         half = queries // 2
         fresh = np.random.default_rng(9).integers(0, 256, size=(queries - half, 128), dtype=np.uint8)
         mine = np.concatenate([stored[:half], fresh])
@@ -132,7 +134,9 @@ def one_text(texts: list[str]) -> list[Row]:
     questions = texts[:: max(1, len(texts) // 1000)]
     out = []
     with tempfile.TemporaryDirectory() as folder, simindex.open(Path(folder) / "one.simdb") as db:
-        items = db.create_collection("items", {"body": simindex.text(threshold=0.8, bands=(16, 8))}, key="int")
+        items = db.create_collection(
+            "items", {"body": simindex.text(threshold=0.8, bands=(16, 8))}, key="int"
+        )
         for s in range(0, len(texts), 1000):
             chunk = texts[s : s + 1000]
             items.put_many({"key": np.arange(s, s + len(chunk), dtype=np.uint64), "body": chunk})

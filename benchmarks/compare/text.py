@@ -29,7 +29,11 @@ def read(path: Path, limit_bytes: int) -> list[str]:
 
 
 def rows(data: Path) -> list[Row]:
-    books = [t[i : i + 20_000] for t in read(data / "books_sample.jsonl", 16_000_000) for i in range(0, len(t), 20_000)]
+    books = [
+        t[i : i + 20_000]
+        for t in read(data / "books_sample.jsonl", 16_000_000)
+        for i in range(0, len(t), 20_000)
+    ]
     small = [t[i : i + 600] for t in books for i in range(0, len(t) - 599, 600)]
     cases = {
         "books, 20,000 characters (bar 400 MB/s)": books,

@@ -23,7 +23,7 @@ def batch(rng: np.random.Generator, sizes: list[int]) -> tuple[np.ndarray, np.nd
     st.lists(st.one_of(st.integers(0, 40), st.integers(0, 1200)), max_size=4),
     st.integers(0, 2**32),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_every_level_equals_the_twin(k, sizes, seed):
     hashes, ptr = batch(np.random.default_rng(seed), sizes)
     expected = plain.fastsim(hashes, ptr, k)
@@ -36,7 +36,7 @@ def test_every_level_equals_the_twin(k, sizes, seed):
 
 
 @given(st.sampled_from([1, 48, 128, 256]), st.integers(1, 3000), st.integers(0, 2**32), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_order_repetition_and_pieces_change_nothing(k, n, seed, data):
     rng = np.random.default_rng(seed)
     hashes = rng.integers(0, 2**64, n, dtype=np.uint64)

@@ -52,6 +52,12 @@ def test_datasketch_mode_equals_datasketchs_table(k, choices):
         assert (tuning.bands.bands, tuning.bands.rows) == (b, r)
 
 
+@pytest.mark.parametrize("threshold", [0.3, 0.55, 0.8, 0.95])
+def test_datasketch_mode_equals_the_real_package(threshold):
+    lsh_module = pytest.importorskip("datasketch.lsh")
+    assert lsh.datasketch_optimum(threshold, 64) == lsh_module._optimal_param(threshold, 64, 0.5, 0.5)
+
+
 @given(
     st.sampled_from([32, 64, 100, 128, 256]),
     st.floats(0.2, 1.0),

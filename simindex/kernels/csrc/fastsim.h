@@ -64,13 +64,15 @@ static inline uint32_t si_fastsim_base(si_fastsim_shape s, uint32_t r) {
     return r ? 0x80000000u | (uint32_t)((uint64_t)(r - 1) << (31 - s.tag_bits)) : 0;
 }
 
-static inline int si_fastsim_is_done(const uint32_t *slots, uint32_t k, uint32_t base) {
+#define SI_INLINE static inline __attribute__((always_inline))
+
+SI_INLINE int si_fastsim_is_done(const uint32_t *slots, uint32_t k, uint32_t base) {
     uint32_t open = 0;
     for (uint32_t j = 0; j < k; j++) open |= slots[j] >= base;
     return !open;
 }
 
-static void si_fastsim_round0(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
+SI_INLINE void si_fastsim_round0(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
     if (s.power > 0) {
         const int q = s.power;
         for (size_t i = 0; i < n; i++) {
@@ -87,18 +89,19 @@ static void si_fastsim_round0(uint32_t *slots, si_fastsim_shape s, const uint64_
     }
 }
 
-static void si_fastsim_round(uint32_t *slots, si_fastsim_shape s, uint32_t r, const uint64_t *h, size_t n) {
+SI_INLINE void si_fastsim_round(uint32_t *slots, si_fastsim_shape s, uint32_t r, const uint64_t *h, size_t n) {
     const uint64_t flip = si_fastsim_flip[r], multiplier = si_fastsim_multiplier[r];
     const uint32_t base = si_fastsim_base(s, r);
     const int shift = s.tag_bits + 1;
     for (size_t i = 0; i < n; i++) {
-        uint64_t x = si_fastsim_throw((h[i] ^ flip) * multiplier, s.k);
-        uint32_t j = (uint32_t)(x >> 32), v = base | (uint32_t)((x & 0xffffffffu) >> shift), old = slots[j];
+        const uint64_t mixed = (h[i] ^ flip) * multiplier;
+        const uint64_t x = s.power >= 0 ? mixed >> (32 - s.power) : si_fastsim_throw(mixed, s.k);
+        const uint32_t j = (uint32_t)(x >> 32), v = base | (uint32_t)x >> shift, old = slots[j];
         slots[j] = v < old ? v : old;
     }
 }
 
-static void si_fastsim_last(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
+SI_INLINE void si_fastsim_last(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
     const uint32_t base = si_fastsim_base(s, s.k);
     const int shift = s.tag_bits + 1;
     for (uint32_t j = 0; j < s.k; j++) {
@@ -115,16 +118,30 @@ static void si_fastsim_last(uint32_t *slots, si_fastsim_shape s, const uint64_t 
     }
 }
 
-/* Take n more hashes into k slots (all SI_FASTSIM_OPEN at first). */
-static void si_fastsim_update_baseline(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
+/* Take n more hashes into k slots (all SI_FASTSIM_OPEN at first). With few hashes several rounds run between two
+ * looks at the slots: a round that was not needed changes nothing. */
+SI_INLINE void si_fastsim_update_scalar(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
     if (!n) return;
+    const uint32_t stride = n < 64 ? (uint32_t)(64 / n) : 1;
     si_fastsim_round0(slots, s, h, n);
-    for (uint32_t r = 1; r < s.k; r++) {
+    for (uint32_t r = 1; r < s.k;) {
         if (si_fastsim_is_done(slots, s.k, si_fastsim_base(s, r))) return;
-        si_fastsim_round(slots, s, r, h, n);
+        for (const uint32_t stop = r + stride < s.k ? r + stride : s.k; r < stop; r++)
+            si_fastsim_round(slots, s, r, h, n);
     }
     if (!si_fastsim_is_done(slots, s.k, si_fastsim_base(s, s.k))) si_fastsim_last(slots, s, h, n);
 }
+
+static void si_fastsim_update_baseline(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
+    si_fastsim_update_scalar(slots, s, h, n);
+}
+
+#if SI_X86
+/* AVX2 has no 64-bit multiplication and no compress: the scalar code with better shifts is what pays. */
+SI_TARGET_AVX2 static void si_fastsim_update_avx2(uint32_t *slots, si_fastsim_shape s, const uint64_t *h, size_t n) {
+    si_fastsim_update_scalar(slots, s, h, n);
+}
+#endif
 
 /* The low `bits` of each slot: unequal slots agree with probability 2^-bits, for the low rank bits are uniform. */
 static inline void si_fastsim_pack(const uint32_t *slots, uint32_t k, int bits, uint8_t *out) {
@@ -144,6 +161,7 @@ static void si_fastsim_select(int level) {
     si_fastsim_update = si_fastsim_update_baseline;
 #if SI_X86
     if (level >= SI_AVX512) si_fastsim_update = si_fastsim_update_avx512;
+    else if (level >= SI_AVX2) si_fastsim_update = si_fastsim_update_avx2;
 #else
     (void)level;
 #endif

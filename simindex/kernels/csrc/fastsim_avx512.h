@@ -214,7 +214,7 @@ SI_TARGET_AVX512 static void si_fastsim_update_avx512(uint32_t *slots, si_fastsi
         if (s.k <= 128) l.word0_7 = _mm512_zextsi128_si512(_mm_set_epi64x((long long)open[1], (long long)open[0]));
         else if (s.k <= 512) l.word0_7 = _mm512_load_si512(open);
         if (n <= SI_FASTSIM_FEW) {
-            const uint32_t groups = n <= 4 ? 4 : n <= 12 ? 2 : 1;
+            const uint32_t groups = n <= 4 ? 8 : n <= 9 ? 4 : n <= 24 ? 2 : 1;
             si_fastsim_rounds512(slots, &l, r, groups, h, n);
             r += 8 * groups;
         } else {
