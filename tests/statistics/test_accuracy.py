@@ -8,7 +8,7 @@ have a relative standard error of 1 / sqrt(2 P), which is inside the bars for th
 import numpy as np
 import pytest
 
-from simindex import kernels, sketch
+from simindex import sketch
 from simindex.types import PRESENT, Features
 from tests.statistics.pairs import equal_slots, overlap, pair_features
 
@@ -150,17 +150,24 @@ def test_a_million_elements():
             assert similarity == 0.0 or error < 1.05 * (1 + 3 / np.sqrt(48))
 
 
+def mixed(numbers: np.ndarray) -> np.ndarray:
+    """Return a bijective mix of whole numbers (the features floor does this for real items)."""
+    x = numbers * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+
+
 def test_ten_million_elements_in_pieces():
-    """Case T7: two sets of ten million, the last 30 % differ, J = 7/13; k = 256: within 4 standard deviations."""
+    """Case T7: two sets of ten million, the last 30 % differ, J = 7/13; k = 256: 4 standard deviations."""
     family = sketch.family("fastsim/1", {"k": 256, "slots": 8})
     streams = [family.stream(), family.stream()]
     whole = np.empty(10_000_000, np.uint64)
     for start in range(0, 10_000_000, 1_000_000):
         numbers = np.arange(start, start + 1_000_000, dtype=np.uint64)
         other = numbers if start < 7_000_000 else numbers + np.uint64(20_000_000)
-        hashes = kernels.mix64(numbers)
+        hashes = mixed(numbers)
         streams[0].update(hashes)
-        streams[1].update(kernels.mix64(other))
+        streams[1].update(mixed(other))
         whole[start : start + 1_000_000] = hashes
     a, b = (s.signature() for s in streams)
     assert abs(family.estimate(int((a == b).sum())) - 7 / 13) < 0.125
