@@ -7,9 +7,9 @@ import numpy as np
 
 from simindex import kernels
 from simindex.errors import CorruptStore, KeyExists
-from simindex.index.keys import Keys, shown
+from simindex.index.keys import Keys, key_column, shown
 from simindex.index.prepare import Prepared, PreparedField
-from simindex.index.records import stamp
+from simindex.index.records import keys_of, stamp
 from simindex.index.rows import MISSING, rows_of
 from simindex.index.schema import Schema
 from simindex.store import FieldRows
@@ -143,21 +143,28 @@ class Writer:
         included. limit: the most rows to move; None = as many as were removed.
         """
         rows = self.table.sparse_rows(limit)
-        if len(rows) == 0:
-            return 0
-        records = self.table.records.values(rows)
-        hashes = _hashes_of(self.schema, records)
+        if len(rows):
+            copied = self._read(self.table, rows)
+            self.table.remove(rows)
+            self._append_rows(len(rows), *copied)
+            self.table.count("moved", len(rows))
+        return len(rows)
+
+    def copy(self, source: Any, rows: U32) -> None:
+        """Append rows of another table of the same schema, as they are. Counters are left to the caller."""
+        self._append_rows(len(rows), *self._read(source, rows))
+
+    def _read(self, table: Any, rows: U32) -> tuple[Any, Packed, dict[str, PreparedField]]:
+        """Return (key hashes, records, fields) of rows, ready to be appended."""
+        records = table.records.values(rows)
         fields: dict[str, PreparedField] = {}
         for name, number in self.schema.numbers.items():
             field = self.schema.fields[name]
-            signatures, states = gather(self.table, number, rows)
-            originals = self.table.originals(number).values(rows) if field.is_exact else None
+            signatures, states = gather(table, number, rows)
+            originals = table.originals(number).values(rows) if field.is_exact else None
             postings = field.scheme.postings(signatures, states)
             fields[name] = PreparedField(signatures, states, postings, originals)
-        self.table.remove(rows)
-        self._append_rows(len(rows), hashes, records, fields)
-        self.table.count("moved", len(rows))
-        return len(rows)
+        return _hashes_of(self.schema, table, rows), records, fields
 
 
 def gather(table: Any, number: int, rows: U32) -> tuple[Any, Any]:
@@ -169,17 +176,9 @@ def gather(table: Any, number: int, rows: U32) -> tuple[Any, Any]:
     )
 
 
-def _hashes_of(schema: Schema, records: Packed) -> Any:
-    raw, ends = records.data, records.offsets
-    if schema.key == "int":
-        at = ends[:-1, None] + np.arange(2, 10)
-        return kernels.mix64(np.ascontiguousarray(raw[at]).view(">u8").ravel().astype(np.uint64))
-    parts = []
-    for a in ends[:-1].tolist():
-        length = int.from_bytes(raw[a + 2 : a + 6].tobytes(), "big")
-        parts.append(raw[a + 6 : a + 6 + length])
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return kernels.hash_bytes(np.concatenate(parts) if parts else np.zeros(0, np.uint8), offsets)
+def _hashes_of(schema: Schema, table: Any, rows: U32) -> Any:
+    keys = keys_of(table, schema.key, rows)
+    return key_column(schema.key, keys).hashes
 
 
 def _equal_strings(stored: Packed, given: Packed, index: I64) -> Any:

@@ -1,6 +1,7 @@
 """What the meta database knows beyond single collections: their numbers and schemas, and named values."""
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 from simindex.errors import CorruptStore, SchemaError
@@ -82,6 +83,16 @@ def get_meta(raw: Any, name: str) -> bytes | None:
     """Return a named value; None if there is none."""
     value = raw.txn.get(_meta_key(name), db=raw.db(layout.META))
     return None if value is None else bytes(check(value, layout.USER_MAGIC, f"value {name!r}"))
+
+
+def metas(raw: Any) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, value) of everything that put_meta stored."""
+    with raw.txn.cursor(db=raw.db(layout.META)) as cursor:
+        found = cursor.set_range(layout.USER)
+        while found and bytes(cursor.key()[:1]) == layout.USER:
+            name = bytes(cursor.key()[1:]).decode()
+            yield name, bytes(check(cursor.value(), layout.USER_MAGIC, f"value {name!r}"))
+            found = cursor.next()
 
 
 def _meta_key(name: str) -> bytes:

@@ -1,7 +1,9 @@
 """A store: snapshots to read, one write transaction at a time, collections as tables."""
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -11,6 +13,7 @@ from simindex.store.collection import CollectionLayout
 from simindex.store.env import Environment
 from simindex.store.finding import Finding
 from simindex.store.overview import Info
+from simindex.store.rewrite import replace, writers_waiting
 from simindex.store.table import Table
 from simindex.store.verify import verify
 from simindex.store.view import CollectionView
@@ -38,6 +41,10 @@ class Snapshot:
     def get_meta(self, name: str) -> bytes | None:
         """Return what put_meta stored under a name."""
         return catalog.get_meta(self._raw, name)
+
+    def metas(self) -> Iterator[tuple[str, bytes]]:
+        """Yield (name, value) of everything that put_meta stored."""
+        return catalog.metas(self._raw)
 
     def collection(self, number: int, plan: CollectionLayout) -> Table:
         """Return a collection. SchemaError when there is none, or it was written with another layout."""
@@ -183,6 +190,25 @@ class Store:
     def info(self) -> Info:
         """Return the file's sizes and its open readers, those of other processes too."""
         return self.environment.info()
+
+    def rewrite(self, write_copy: Callable[[Snapshot, Path], None], timeout: float | None = None) -> None:
+        """Put the file that write_copy(snapshot, path) makes in this one's place, atomically.
+
+        write_copy sees the newest commit, writes a complete, synced store at `path` (in the same folder,
+        removed on failure), and raises to leave everything as it is. Writers wait meanwhile, and handles of
+        this process go on with the new file. Raises Locked if another process has the store open.
+        """
+        file = self.environment._open_file
+        wait = file.timeout if timeout is None else timeout
+        with (
+            writers_waiting(file, wait),
+            tempfile.TemporaryDirectory(prefix=f"{file.path.name}.", dir=file.path.parent) as made,
+        ):
+            new = Path(made) / file.path.name
+            with self.read() as snapshot:
+                write_copy(snapshot, new)
+                newest = snapshot.id
+            replace(file, new, newest, wait)
 
     def close(self) -> None:
         """Let go of the file."""
