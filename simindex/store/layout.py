@@ -122,6 +122,36 @@ HEAP_BYTES = pages(64)  # the largest block, unless one value alone is larger
 HEAP_TAIL_BYTES = pages(4)  # the last block is rewritten while it is no larger than this
 HEAP_RECORDS = 0xFFFFFFFF  # "field" of the records database
 
+# Postings, keys C|F|tag and then: delta block: run u32; segment: band u16, run u32, its first posting u64;
+# manifest: nothing. Run numbers are never used again. A posting is key bits << 32 | row.
+TAG_DELTA = 0
+TAG_SEGMENT = 1
+TAG_MANIFEST = 2
+DELTA_KEY = struct.Struct(">BI")
+SEGMENT_KEY = struct.Struct(">BHIQ")
+MANIFEST_KEY = bytes([TAG_MANIFEST])
+DELTA_MAGIC = b"SID1"
+SEGMENT_MAGIC = b"SIP1"
+MANIFEST_MAGIC = b"SIM1"
+
+# A block of postings is count u64 ascending, then its directory (csrc/runblock.h). A delta holds one block
+# per band, each at a multiple of 8: the fields below, then per band offset u32 and count u32.
+DELTA_FIELDS = struct.Struct("<4sIII")  # magic, checksum, run, bands
+DELTA_BAND = struct.Struct("<II")
+# A segment holds one block at SEGMENT_HEADER: magic, checksum, run, band u16, flags u16 (1: a filter follows
+# the directory; never set so far), count, reserved, first posting u64, last posting u64; zeros up to the
+# block.
+SEGMENT_FIELDS = struct.Struct("<4sIIHHIIQQ")
+SEGMENT_HEADER = 64
+SEGMENT_BYTES = pages(64)  # setting of a keyspace, in its manifest
+# Manifest: the fields below, then runs, then jobs, each job followed by its inputs (u32 run numbers).
+# MANIFEST_FIELDS: magic, checksum, bands, segment bytes, next run, number of runs, number of jobs, 0.
+# RUN_FIELDS: run, kind (0 delta, 1 segments), postings, dead ones (estimate), transaction of the last change.
+# JOB_FIELDS: level, output run, band, number of inputs, frontier, credit, postings read.
+MANIFEST_FIELDS = struct.Struct("<4sIIIIIII")
+RUN_FIELDS = struct.Struct("<IIQQQ")
+JOB_FIELDS = struct.Struct("<IIIIQqQ")
+
 
 def signature_header(rows_per_block: int) -> int:
     """Return the bytes before the rows of a signature block."""

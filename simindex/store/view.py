@@ -13,6 +13,7 @@ from simindex.store.addresses import BlockTable, HeapBlocks, leaf_limit
 from simindex.store.changes import ChangeLog
 from simindex.store.collection import CollectionLayout, CollectionState, FieldLayout
 from simindex.store.postings import PostingsReader
+from simindex.store.transactions import RawWrite
 
 _Space = tuple[str, int]
 
@@ -198,7 +199,8 @@ def open_postings(
 ) -> PostingsReader:
     """Return the reader of one postings keyspace."""
     prefix = layout.field_prefix(number, field)
-    return PostingsReader.open(raw.txn, raw.db(layout.POSTINGS), prefix, bands, previous)
+    writable = isinstance(raw, RawWrite)
+    return PostingsReader.open(raw.txn, raw.db(layout.POSTINGS), prefix, bands, previous, writable)
 
 
 def missing_rows(what: str, rows: int) -> CorruptStore:

@@ -283,7 +283,7 @@ class WriteTable(Table):
         for number, writer in self._writers.items():
             self._flush_postings(number)
             if not self._bulk:
-                writer.merge(self.live)
+                writer.merge(None if state.live == state.next_row else self.live)
             writer.save()
         txn, meta = self._raw.txn, self._raw.db(layout.META)
         prefix = layout.collection_prefix(self.number)
