@@ -214,3 +214,33 @@ def test_postings_of_crowded_buckets_are_sorted_by_row_too():
     postings = kernels.band_postings(signatures, np.full(5000, PRESENT, np.uint8), 4, 4, 1, 77)
     assert (postings[:, 1:] > postings[:, :-1]).all()
     assert set((postings[0] & np.uint64(0xFFFFFFFF)).tolist()) == set(range(77, 5077))
+
+
+@pytest.mark.parametrize("per_block", [1, 2, 3, 7, 255, 1000, 4097])
+def test_rows_are_found_in_their_blocks_for_any_number_of_rows_a_block(per_block):
+    """The block number is computed by multiplication: rows around every boundary must stay in their block."""
+    n = 3 * per_block
+    rows = np.zeros((n, 8), np.uint8)
+    rows.view("<u8")[:, 0] = np.arange(n) * 0x0101010101010101 % 251 + np.arange(n)
+    header = (48 + (per_block + 3) // 4 + 15) // 16 * 16
+    blocks = [
+        np.concatenate([np.zeros(header, np.uint8), rows[b * per_block : (b + 1) * per_block].ravel()])
+        for b in range(3)
+    ]
+    addresses = np.array([b.ctypes.data for b in blocks], np.uint64)
+    wish = np.array([0, n - 1, per_block - 1, per_block, 2 * per_block - 1, 2 * per_block], np.uint32)
+    of = np.arange(len(wish), dtype=np.uint32)
+    got = kernels.gather_equal(addresses, per_block, header, 8, 8, np.ascontiguousarray(rows[wish]), of, wish)
+    assert (got == 1).all()
+
+
+def test_the_largest_row_ids_are_found():
+    """2^32 - 1 is a row id: its block and place must be computed without overflow."""
+    per_block, header = 65_536, 48 + 65_536 // 4
+    block = np.zeros(header + per_block * 1, np.uint8)
+    block[-1] = 7
+    addresses = np.zeros(65_536, np.uint64)
+    addresses[-1] = block.ctypes.data
+    query, last = np.array([[7]], np.uint8), np.array([2**32 - 1, 2**32 - 2], np.uint32)
+    got = kernels.gather_equal(addresses, per_block, header, 1, 1, query, np.zeros(2, np.uint32), last)
+    assert got.tolist() == [1, 0]

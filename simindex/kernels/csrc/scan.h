@@ -24,36 +24,58 @@ static inline int si_is_present(uint64_t block, uint32_t i) {
     return ((states[i >> 2] >> (2 * (i & 3))) & 3) >= SI_STATE_PRESENT;
 }
 
-static inline void si_prefetch_row(si_signatures t, uint32_t row) {
-    const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, row);
-    if (!x) return;
-    for (uint32_t c = 0; c < t.width && c < 256; c += 64) __builtin_prefetch(x + c);
-    __builtin_prefetch(x + (t.width < 256 ? t.width : 256) - 1);
+/* row / rows_per_block by multiplication: exact for 32-bit rows with inverse = 2^64 / rows_per_block rounded up. */
+static inline uint64_t si_inverse(uint32_t rows_per_block) { return ~0ull / rows_per_block + 1; }
+
+static inline const uint8_t *si_row(const si_signatures *t, uint64_t inverse, uint32_t row) {
+    const uint64_t product = (inverse >> 32) * row + (((inverse & 0xffffffffu) * row) >> 32);
+    const uint64_t block = t->rows_per_block == 1 ? row : product >> 32;
+    const uint64_t a = t->address[block];
+    const uint32_t i = row - (uint32_t)block * t->rows_per_block;
+    return a ? (const uint8_t *)(uintptr_t)a + t->header + (uint64_t)i * t->width : (const uint8_t *)0;
 }
+
+/* The row's address, with its first lines on their way to the cache. */
+static inline const uint8_t *si_fetch_row(const si_signatures *t, uint64_t inverse, uint32_t row) {
+    const uint8_t *x = si_row(t, inverse, row);
+    if (!x) return x;
+    const uint32_t near = t->width < 256 ? t->width : 256;
+    for (uint32_t c = 0; c < near; c += 64) __builtin_prefetch(x + c);
+    __builtin_prefetch(x + near - 1);
+    return x;
+}
+
+#define SI_AHEAD 16 /* rows fetched before they are read */
 
 /* Equal slots of stored row pairs; a row of an absent block counts 0. */
 static void si_pair_equal(si_signatures t, const uint32_t *a, const uint32_t *b, int64_t m, uint16_t *out) {
-    enum { AHEAD = 8 };
-    for (int64_t i = 0; i < m; i++) {
-        if (i + AHEAD < m) {
-            si_prefetch_row(t, a[i + AHEAD]);
-            si_prefetch_row(t, b[i + AHEAD]);
+    const uint64_t inverse = si_inverse(t.rows_per_block);
+    const uint8_t *xs[SI_AHEAD], *ys[SI_AHEAD];
+    for (int64_t i = 0; i < m + SI_AHEAD; i++) {
+        const int at = (int)(i % SI_AHEAD);
+        if (i >= SI_AHEAD) {
+            const uint8_t *x = xs[at], *y = ys[at];
+            out[i - SI_AHEAD] = x && y ? (uint16_t)si_equal_pair(x, y, t.width, t.slot_bytes) : 0;
         }
-        const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, a[i]);
-        const uint8_t *y = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, b[i]);
-        out[i] = x && y ? (uint16_t)si_equal_pair(x, y, t.width, t.slot_bytes) : 0;
+        if (i < m) {
+            xs[at] = si_fetch_row(&t, inverse, a[i]);
+            ys[at] = si_fetch_row(&t, inverse, b[i]);
+        }
     }
 }
 
 static void si_gather_equal(si_signatures t, const uint8_t *queries, const uint32_t *query_of, const uint32_t *rows,
                             int64_t m, uint16_t *out) {
-    enum { AHEAD = 16 };
-    for (int64_t i = 0; i < m; i++) {
-        if (i + AHEAD < m) {
-            si_prefetch_row(t, rows[i + AHEAD]);
+    const uint64_t inverse = si_inverse(t.rows_per_block);
+    const uint8_t *xs[SI_AHEAD];
+    for (int64_t i = 0; i < m + SI_AHEAD; i++) {
+        const int at = (int)(i % SI_AHEAD);
+        const int64_t done = i - SI_AHEAD;
+        if (done >= 0) {
+            const uint8_t *query = queries + (size_t)query_of[done] * t.width;
+            out[done] = xs[at] ? (uint16_t)si_equal_pair(xs[at], query, t.width, t.slot_bytes) : 0;
         }
-        const uint8_t *x = si_fixed_row(t.address, t.rows_per_block, t.header, t.width, rows[i]);
-        out[i] = x ? (uint16_t)si_equal_pair(x, queries + (size_t)query_of[i] * t.width, t.width, t.slot_bytes) : 0;
+        if (i < m) xs[at] = si_fetch_row(&t, inverse, rows[i]);
     }
 }
 
