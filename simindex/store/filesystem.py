@@ -70,7 +70,7 @@ def free_bytes(path: Path) -> int:
 
 
 def allocate(path: Path, size: int) -> None:
-    """Lengthen a file to `size` bytes that are really there, as far as the file system can; never shortens it."""
+    """Lengthen a file to `size` bytes that are really there, where the file system can; never shorten it."""
     if not hasattr(os, "posix_fallocate"):
         return
     with contextlib.suppress(OSError):
