@@ -1,4 +1,4 @@
-"""What every test shares: the long mode, the larger corpora, and a check of every store at the end of its test."""
+"""What every test shares: the long mode, the larger corpora, and a check of every store at a test's end."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def golden():
-    """Return the frozen bytes of a golden file; a missing file fails (only tools/make_golden.py writes them)."""
+    """Return the frozen bytes of a golden file; a missing file fails (tools/make_golden.py writes them)."""
 
     def read(name: str) -> bytes:
         path = GOLDEN / name
@@ -51,3 +51,33 @@ def golden():
         return path.read_bytes()
 
     return read
+
+
+@pytest.fixture(autouse=True)
+def checked_stores(request: pytest.FixtureRequest):
+    """Check every database that the test opened: before its first close, or at the end of the test.
+
+    A test that damages a file on purpose carries the mark `damages`.
+    """
+    from simindex.api import Database
+
+    opened: list[Database] = []
+    make, close = Database.__init__, Database.close
+
+    def checked_close(db: Database) -> None:
+        if db in opened:
+            opened.remove(db)
+            if "damages" not in request.keywords:
+                assert db.check() == []
+        close(db)
+
+    def recorded(db: Database, *args: object, **named: object) -> None:
+        make(db, *args, **named)
+        opened.append(db)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "__init__", recorded)
+        patch.setattr(Database, "close", checked_close)
+        yield
+        for db in list(opened):
+            checked_close(db)
