@@ -119,6 +119,7 @@ def families() -> tuple[str, ...]:
 def family(name: str, params: Mapping[str, Any] | None = None) -> Any:
     """Return the family of that name and parameters; missing parameters take their defaults.
 
+    The static type is Any: the caller knows which protocol (Family, SlotFamily) it asked for.
     Raises SchemaError for an unknown name or parameter (naming the nearest valid one) and for values out of
     range.
     """
