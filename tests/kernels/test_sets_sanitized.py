@@ -48,7 +48,8 @@ def fuzzer(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("level", range(len(kernels.dispatch.available())))
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_damaged_sets_are_never_read_outside_their_bytes(fuzzer, level, seed) -> None:
-    done = subprocess.run([str(fuzzer), "15000", str(seed), str(level)], text=True, capture_output=True)
+    rounds = 8_000 if seed == 1 else 500_000
+    done = subprocess.run([str(fuzzer), str(rounds), str(seed), str(level)], text=True, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
