@@ -24,6 +24,21 @@ from simindex.kernels._blocks import (
     set_live,
 )
 from simindex.kernels._fastsim import MAX_SLOTS, fastsim, fastsim_packed, fastsim_update, pack_slots
+from simindex.kernels._jsonl import (
+    JSON_BLANK,
+    JSON_BROKEN,
+    JSON_MISSING,
+    JSON_NOT_TEXT,
+    JSON_NULL,
+    JSON_OK,
+    JSON_REFUSED,
+    LABEL_ABSENT,
+    LABEL_NUMBER,
+    LABEL_OTHER,
+    LABEL_STRING,
+    JsonLines,
+    scan_jsonl,
+)
 from simindex.kernels._links import (
     BucketLinker,
     flatten_components,
@@ -90,11 +105,23 @@ from simindex.kernels._text import (
 )
 
 __all__ = [
+    "JSON_BLANK",
+    "JSON_BROKEN",
+    "JSON_MISSING",
+    "JSON_NOT_TEXT",
+    "JSON_NULL",
+    "JSON_OK",
+    "JSON_REFUSED",
+    "LABEL_ABSENT",
+    "LABEL_NUMBER",
+    "LABEL_OTHER",
+    "LABEL_STRING",
     "MAX_SHINGLE",
     "MAX_SLOTS",
     "MINHASH_SCHEMES",
     "UNICODE_VERSION",
     "BucketLinker",
+    "JsonLines",
     "TextStream",
     "address_of",
     "are_live",
@@ -155,6 +182,7 @@ __all__ = [
     "record_keys",
     "record_sequences",
     "scan_equal",
+    "scan_jsonl",
     "seal",
     "set_live",
     "set_width",

@@ -51,14 +51,14 @@ def is_comparable(raw: bytes) -> bool:
 
 
 @given(BYTES, st.integers(0, 1), st.sampled_from([1, 2, 3, 4, 5, 7, 64]), st.sampled_from(MODES))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_kernel_equals_its_twin(raw, kind, n, mode) -> None:
     if is_comparable(raw):
         assert shingles(raw, kind, n, *mode) == twin.shingle_text(raw, kind, n, *mode)
 
 
 @given(st.lists(BYTES, max_size=5), st.integers(0, 1), st.integers(1, 6), st.sampled_from(MODES), st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_any_division_of_a_stream_gives_the_hashes_of_the_whole(parts, kind, n, mode, data) -> None:
     raw = b"".join(parts)
     stream = kernels.TextStream(kind, n, *mode)
