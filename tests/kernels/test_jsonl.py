@@ -60,7 +60,7 @@ def check_line(line: bytes) -> None:
     found = scan(line + b"\n")
     assert len(found.status) == 1
     status = int(found.status[0])
-    want, text = twin.scan_line(line, "text")
+    want, _ = twin.scan_line(line, "text")
     try:
         parsed = orjson.loads(line)
     except orjson.JSONDecodeError:
