@@ -23,7 +23,7 @@ def batch(rng: np.random.Generator, sizes: list[int]) -> tuple[np.ndarray, np.nd
     st.lists(st.one_of(st.integers(0, 40), st.integers(0, 1200)), max_size=4),
     st.integers(0, 2**32),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_level_equals_the_twin(k, sizes, seed):
     hashes, ptr = batch(np.random.default_rng(seed), sizes)
     expected = plain.fastsim(hashes, ptr, k)
