@@ -55,6 +55,7 @@ def links(
     field: Field,
     threshold: float | None = None,
     *,
+    accept: str = "likely",
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Components:
@@ -62,6 +63,9 @@ def links(
 
     number: the field's number in the table. threshold: the field's own if None; lower ones are refused, as
     the buckets were not made for them. progress: called with (postings read, postings in all) now and then.
+
+    accept: with verify="estimate", whether the estimate must reach the threshold ("likely") or the upper end
+    of its 95 % interval ("possible").
 
     Memory: 4 bytes and one bit a row, plus a constant of at most 60 MB a thread (a few MB unless a bucket
     holds a million rows that are not alike). Raises QueryError for a bad threshold or number of threads,
@@ -74,19 +78,21 @@ def links(
         )
     if threads < 1:
         raise QueryError(f"threads is {threads}: give 1 or more")
-    return _Join(table, number, field, at, threads).run(progress)
+    return _Join(table, number, field, at, accept, threads).run(progress)
 
 
 class _Join:
     """One self-join; lives no longer than the table's transaction."""
 
-    def __init__(self, table: Any, number: int, field: Field, threshold: float, threads: int) -> None:
+    def __init__(
+        self, table: Any, number: int, field: Field, threshold: float, accept: str, threads: int
+    ) -> None:
         self.table = table
         self.number = number
         self.bands = field.bands
         self.signatures = table.signatures(number)
         self.originals = table.originals(number) if field.is_exact else None
-        least = field.least_for(threshold, False) if field.is_exact else field.least_equal(threshold)
+        least = field.least_for(threshold, False) if field.is_exact else field.least_equal(threshold, accept)
         self.possible = least <= field.family.k
         rows = table.state.next_row
         self.parent: U32 = np.arange(rows, dtype=np.uint32)
