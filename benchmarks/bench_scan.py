@@ -75,7 +75,8 @@ def main() -> None:
             share = float(np.median(np.array(reads) * n * width / np.array(times)))
             print(
                 f"{count:>2} queries, {name:<10} {size / min(times):6.1f} GB/s; "
-                f"read limit {1e-9 / min(reads):6.1f}; median share {share:4.0%}; {n * count / min(times) / 1e6:6.0f} M compares/s"
+                f"read limit {1e-9 / min(reads):6.1f}; median share {share:4.0%}; "
+                f"{n * count / min(times) / 1e6:6.0f} M compares/s"
             )
     rows = rng.integers(0, n, 60_000).astype(np.uint32)
     of = np.zeros(60_000, np.uint32)
