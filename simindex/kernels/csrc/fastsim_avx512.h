@@ -21,6 +21,7 @@ SI_TARGET_AVX512 static inline void si_fastsim_take512(uint32_t *slots, const ui
 }
 
 SI_TARGET_AVX512 static inline void si_fastsim_scalar0_512(uint32_t *slots, int q, const uint64_t *h, size_t n) {
+#pragma GCC unroll 2
     for (size_t i = 0; i < n; i++) {
         const uint64_t m = h[i];
         const uint32_t j = (uint32_t)(m >> (64 - q)), v = (uint32_t)((m << q) >> 33), old = slots[j];
