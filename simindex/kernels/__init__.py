@@ -39,6 +39,7 @@ from simindex.kernels._jsonl import (
     JsonLines,
     scan_jsonl,
 )
+from simindex.kernels._labels import pack_labels
 from simindex.kernels._links import (
     BucketLinker,
     flatten_components,
@@ -169,6 +170,7 @@ __all__ = [
     "missing_heap_blocks",
     "mix64",
     "pack_minima",
+    "pack_labels",
     "pack_records",
     "pack_sets",
     "pack_slots",

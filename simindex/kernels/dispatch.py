@@ -12,7 +12,7 @@ from importlib import import_module
 from simindex.kernels import _cpu
 
 LEVELS = ("baseline", "avx2", "avx512")
-_MODULES = ("_text", "_jsonl", "_fastsim", "_minhash", "_scan", "_sets", "_runs", "_blocks", "_links", "_records", "_search")
+_MODULES = ("_text", "_jsonl", "_fastsim", "_minhash", "_scan", "_sets", "_runs", "_blocks", "_links", "_labels", "_records", "_search")
 _active = 0
 
 

@@ -22,6 +22,7 @@ from simindex.workflows.io import (
     TruncatedInput,
     UnknownColumn,
     format_of,
+    label_list,
     line_mask,
     open_source,
     open_survivors,
@@ -43,7 +44,7 @@ def read(
         texts += [
             raw[a:b] if p else None for a, b, p in zip(ends, ends[1:], found.present.tolist(), strict=False)
         ]
-        labels += list(found.labels or [])
+        labels += [] if found.labels is None else label_list(found.labels)
         rejects += found.rejects
         blocks.append(
             Block(
@@ -103,7 +104,7 @@ def test_json_lines_are_read_and_copied_byte_for_byte(tmp_path: Path, ending: st
     assert isinstance(source, JsonLines)
     source.batch_bytes = batch_bytes
     texts, labels, blocks, rejects = read(source)
-    assert texts == [b"one", b"two \xed\xa0\xb5 \xc3\xa9", b"three", None, b"\xed\xb3\xbf raw", None]
+    assert texts == [b"one", b"two \xed\xa0\xb5 \xc3\xa9", b"three", None, b"\xff raw", None]
     assert labels == ["a", 2, None, None, "[1]", None]
     assert not rejects
     assert sum(block.lines for block in blocks) == len(LINES)
@@ -160,7 +161,7 @@ def test_bad_lines_are_named_and_the_rest_is_read(tmp_path: Path, line: bytes, w
     assert texts == [b"good", b"fine"]
     assert [reject.line for reject in rejects] == [1]
     assert why in rejects[0].error
-    assert rejects[0].raw == line + b"\n"
+    assert rejects[0].raw == line
     assert blocks[0].records == 2
 
 

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import msgpack
 import numpy as np
 
+from simindex import kernels
 from simindex.features import text_features_packed
 from simindex.index.prepare import PreparedField, prepare_field
 from simindex.index.records import pack_attributes
@@ -20,7 +22,7 @@ from simindex.index.schema import Schema
 from simindex.types import ABSENT, EMPTY, SHORTENED, Features, Packed
 from simindex.workflows.dedup.options import FIELD, Options, UsageError
 from simindex.workflows.dedup.state import State
-from simindex.workflows.io import BadRecord, Batch, Block, Decoded, Labels, Place, Source
+from simindex.workflows.io import BadRecord, Batch, Block, Decoded, Labels, Place, Source, label_list
 
 COMMIT_BYTES = 64 << 20
 COMMIT_SECONDS = 5.0
@@ -70,23 +72,18 @@ def pack_labels(labels: "list[Any] | Labels | None", source: str | None, n: int)
     if labels is None:
         one = np.frombuffer(pack_attributes(fixed), np.uint8)
         return Packed(np.tile(one, n), np.arange(n + 1, dtype=np.int64) * len(one))
+    if isinstance(labels, Labels):
+        rest = pack_attributes({"source": source})[1:] if source is not None else b""
+        bare = pack_attributes(fixed)
+        head = bytes([0x81 + len(fixed)]) + msgpack.packb("label")
+        packed = kernels.pack_labels(labels.data, labels.start, labels.end, labels.kind, head, rest, bare)
+        if packed is not None:
+            return Packed(*packed)
     values = label_list(labels)
     parts = [pack_attributes(fixed if label is None else {"label": label, **fixed}) for label in values]
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, n), out=offsets[1:])
     return Packed(np.frombuffer(b"".join(parts), np.uint8), offsets)
-
-
-def label_list(labels: "list[Any] | Labels") -> list[Any]:
-    """Return labels as Python objects."""
-    if isinstance(labels, list):
-        return labels
-    raw = labels.packed.data.tobytes()
-    ends = labels.packed.offsets.tolist()
-    return [
-        raw[a:b].decode("utf-8", "surrogatepass") if there else None
-        for a, b, there in zip(ends, ends[1:], labels.present.tolist(), strict=False)
-    ]
 
 
 class Ingest:

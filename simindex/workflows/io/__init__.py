@@ -13,6 +13,7 @@ from simindex.workflows.io.batch import (
     line_mask,
 )
 from simindex.workflows.io.formats import FORMATS, Format, format_of
+from simindex.workflows.io.jsondecode import label_list
 from simindex.workflows.io.sources import Source, identity, open_source, total_bytes
 from simindex.workflows.io.survivors import Survivors, open_survivors, output_format
 
@@ -32,6 +33,7 @@ __all__ = [
     "UnknownColumn",
     "format_of",
     "identity",
+    "label_list",
     "line_mask",
     "open_source",
     "open_survivors",

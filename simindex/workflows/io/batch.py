@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simindex.errors import FeatureError, SimindexError
-from simindex.types import Packed
+from simindex.types import I64, U8, Packed
 
 Bools = npt.NDArray[np.bool_]
 
@@ -91,13 +91,16 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels without a Python object each.
+    """Labels as they stand in the input, without a Python object each.
 
-    Label i is the UTF-8 string packed[i], or missing where not present[i].
+    Label i is the JSON value data[start[i]:end[i]]: a string without escapes (kind LABEL_STRING, with its
+    quotes), a number (LABEL_NUMBER), or missing (LABEL_ABSENT).
     """
 
-    packed: Packed
-    present: Bools
+    data: U8
+    start: I64
+    end: I64
+    kind: U8
 
 
 @dataclass(frozen=True, slots=True)

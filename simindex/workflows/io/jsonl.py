@@ -4,12 +4,10 @@ Blocks of whole lines, decoded without a Python object per record where the scan
 byte.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
-import orjson
 
 from simindex.types import I64
 from simindex.workflows.io.batch import (
@@ -18,16 +16,14 @@ from simindex.workflows.io.batch import (
     Bools,
     Decoded,
     Place,
-    Reject,
     TruncatedInput,
-    pack_texts,
 )
 from simindex.workflows.io.formats import Format
 from simindex.workflows.io.inputs import InputFile
+from simindex.workflows.io.jsondecode import decode_block, load_object
 from simindex.workflows.io.streams import skip
 
 BATCH_BYTES = 4 << 20
-BOM = b"\xef\xbb\xbf"
 
 
 class JsonLines:
@@ -61,7 +57,7 @@ class JsonLines:
 
     def decode(self, batch: Batch) -> Decoded:
         """Return the records of a batch. Thread-safe."""
-        return decode_lines(batch.payload, self.field, self.key, batch.offset == 0)
+        return decode_block(batch.payload, self.field, self.key, batch.offset == 0)
 
     def again(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, bytes]]:
         """Yield each block with its bytes, in order; they must be those of the first pass."""
@@ -140,91 +136,3 @@ def line_ranges(payload: bytes) -> tuple[I64, I64]:
     starts[:1] = 0
     starts[1:] = stops[:-1]
     return starts, stops
-
-
-def load_object(line: bytes) -> Any:
-    """Parse one line. orjson first; the standard parser takes lone surrogates, NaN and invalid UTF-8, which
-    orjson refuses.
-
-    Raises ValueError with a short reason.
-    """
-    if line.startswith(BOM):
-        line = line[3:]
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError as first:
-        try:
-            return json.loads(line.decode("utf-8", "surrogateescape"))
-        except (ValueError, RecursionError):
-            raise ValueError(f"not JSON: {first}") from None
-
-
-def decode_lines(payload: bytes, field: str, key: str | None, is_start: bool) -> Decoded:
-    """Decode every line with a JSON parser: what the scanner's fast path must equal, and its way out."""
-    starts, stops = line_ranges(payload)
-    texts: list[str | bytes | None] = []
-    labels: list[Any] = []
-    accepted = np.ones(len(starts), np.bool_)
-    rejects: list[Reject] = []
-    columns: tuple[str, ...] = ()
-    for i, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-        line = payload[start:stop]
-        if i == 0 and is_start and line.startswith(BOM):
-            line = line[3:]
-        if not line.strip(b" \t\r\n"):
-            accepted[i] = False
-            continue
-        try:
-            record = checked(load_object(line), field)
-        except ValueError as error:
-            accepted[i] = False
-            rejects.append(Reject(i, str(error), line))
-            continue
-        texts.append(record.get(field))
-        columns = columns or tuple(map(str, record))
-        if key is not None:
-            labels.append(as_label(record.get(key)))
-    packed, present = pack_texts(texts)
-    everything = None if accepted.all() else accepted
-    return Decoded(
-        packed, present, labels if key is not None else None, len(starts), everything, rejects, columns
-    )
-
-
-def checked(record: Any, field: str) -> dict[str, Any]:
-    """Return the record if it is an object whose text is a string, null or missing.
-
-    Else ValueError says what it is.
-    """
-    if not isinstance(record, dict):
-        raise ValueError(f"a JSON object is needed, not {_kind(record)}")
-    text = record.get(field)
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"field {field!r} must be a string, not {_kind(text)}")
-    return record
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = {
-        dict: "an object",
-        list: "an array",
-        str: "a string",
-        bool: "a boolean",
-        int: "a number",
-        float: "a number",
-    }
-    return names.get(type(value), type(value).__name__)
-
-
-def as_label(value: Any) -> str | int | None:
-    """Return what --key names as a label.
-
-    Strings and integers as they are, other JSON values as their JSON text.
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64:
-        return value
-    return json.dumps(value, ensure_ascii=False)

@@ -12,7 +12,8 @@ from simindex.workflows.io.batch import Bools
 from simindex.workflows.io.convert import CsvRows, JsonRows, ParquetRows
 from simindex.workflows.io.csvfile import Csv
 from simindex.workflows.io.formats import FORMATS, Format, format_of
-from simindex.workflows.io.jsonl import BOM, JsonLines, line_ranges
+from simindex.workflows.io.jsondecode import BOM
+from simindex.workflows.io.jsonl import JsonLines, line_ranges
 from simindex.workflows.io.sources import Source
 from simindex.workflows.io.streams import Output, sync_folder
 

@@ -1,0 +1,6 @@
+from simindex.types import I64, U8
+
+def _select(level: int) -> None: ...
+def pack_labels(
+    data: U8, start: I64, end: I64, kind: U8, head: bytes, tail: bytes, bare: bytes
+) -> tuple[U8, I64] | None: ...
