@@ -1,7 +1,6 @@
 """New store files, complete or not at all: written under another name, synced, then linked into place."""
 
 import contextlib
-import errno
 import importlib.metadata
 import os
 import tempfile
@@ -41,7 +40,7 @@ def copy(path: Path, write: Callable[[int], None]) -> bool:
 def _fill(made: Path) -> None:
     env = lmdb.Environment(
         os.fspath(made), map_size=_FIRST_MAP, subdir=False, max_dbs=len(DATABASES), mode=0o666,
-        lib_version=ENGINE_VERSION,
+        lib_version=ENGINE_VERSION, lock=False,
     )  # fmt: skip
     try:
         with env.begin(write=True) as txn:
@@ -65,9 +64,7 @@ def _place(path: Path, fill: Callable[[Path], None]) -> bool:
             raise failures.disk_full(path) from error
         raise failures.opening(error, path) from error
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise failures.disk_full(path) from error
-        raise OpenError(f"{path}: cannot be created: {error.strerror}") from error
+        raise failures.opening(error, path) from error
 
 
 def _link(made: Path, path: Path) -> bool:

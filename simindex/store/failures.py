@@ -20,7 +20,13 @@ def is_no_room(error: Any, path: Path) -> bool:
 
 def opening(error: BaseException, path: Path) -> SimindexError:
     """Return the error for a file that LMDB did not open."""
+    if isinstance(error, OSError):
+        if error.errno in _NO_ROOM:
+            return disk_full(path)
+        return OpenError(f"{path}: cannot be opened: {error.strerror}")
     code = getattr(error, "code", 0)
+    if is_no_room(error, path):
+        return disk_full(path)
     if code == errno.EMFILE:
         return OpenError(f"{path}: this process has too many open files (ulimit -n)")
     if code == errno.ENOMEM or isinstance(error, MemoryError | lmdb.MemoryError):

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from simindex.errors import Locked, OpenError, WriteError
 
-HELD = (
-    1 << 40
-)  # byte offsets in the lock file: LMDB locks byte 0 and, per reader process, the byte of its pid
+MAX_READERS = 4096
+_LOCK_BYTES = 128 + 64 * MAX_READERS  # the lock file as LMDB makes it: a head, and one cache line per reader
+# Bytes of the lock file that stand for the lock; LMDB locks byte 0 and, for each reading process, that of
+# its pid.
+HELD = 1 << 40
 NEXT = HELD + 1
 _FIRST_WAIT, _LONGEST_WAIT = 0.0002, 0.005  # seconds between attempts
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, pid
@@ -79,7 +81,8 @@ class WriteLock:
 
     def close(self) -> None:
         """Close the descriptor. Only after LMDB has closed the store (see above)."""
-        os.close(self._file)
+        file, self._file = self._file, -1
+        os.close(file)
 
     def take_file(self, timeout: float) -> bool:
         """Take the inter-process half alone; whether that worked within `timeout` seconds."""
@@ -93,7 +96,8 @@ class WriteLock:
 
     def drop_file(self) -> None:
         """Give the inter-process half back."""
-        self._unlock(HELD)
+        if self._file >= 0:
+            self._unlock(HELD)
 
     def _poll(self, byte: int, deadline: float) -> bool:
         wait = _FIRST_WAIT
@@ -147,6 +151,24 @@ class WriteLock:
             if kind != fcntl.F_UNLCK and pid > 0:
                 return int(pid)
         return None
+
+
+def prepare(path: Path) -> None:
+    """Make the lock file, with all its bytes on the disk, before LMDB opens it. Raises OSError (no room).
+
+    LMDB makes it sparse and maps it writable: on a full disk its first use would kill the process (SIGBUS).
+    Only while LMDB has the store not open in this process: closing the descriptor drops the process's locks
+    on it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, _LOCK_BYTES)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENODEV):
+            raise
+    finally:
+        os.close(file)
 
 
 def command_line(pid: int) -> str:

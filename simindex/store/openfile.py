@@ -25,13 +25,13 @@ from simindex.errors import Closed, Locked, MapFull, OpenError, Poisoned, QuotaR
 from simindex.store import failures, filesystem, registry, serial
 from simindex.store.gate import Gate
 from simindex.store.layout import DATABASES
-from simindex.store.locks import WriteLock
+from simindex.store.locks import MAX_READERS, WriteLock, prepare
 from simindex.store.transactions import RawRead, RawWrite, _Raw
 
-MAX_READERS = 4096
 ENGINE_VERSION = 0  # py-lmdb's lib_version: the 0.9 engine
 _SMALLEST_MAP = 1 << 26  # bytes: below this, a lack of address space is an error
 _MARGIN = 1 << 24  # bytes of map that a transaction of unknown size should find
+_DELETES = 1 << 18  # bytes that deletes may need in a store that is larger than its quota
 _GLANCE = 0.02  # seconds to wait for the write lock when opening, before mapping read-only
 _TRIES = 8
 
@@ -67,6 +67,7 @@ class OpenFile:
         self.cache: dict[Any, Any] = {}
         self._sync = sync
         self._lock = lock
+        self._floor = 0  # bytes of map below which a quota does not push
         self._wanted = 0  # bytes of map that a transaction lacked
         self._closed: str | None = None
         self._poison: str | None = None
@@ -88,38 +89,55 @@ class OpenFile:
 
     def _open(self, wait: float) -> None:
         """Map the file. Afterwards, if `writable`, the file half of the write lock is held."""
+        for _ in range(_TRIES):
+            try:
+                self._try_open(wait)
+            except lmdb.MapResizedError as error:  # it grew since its size was looked at
+                self._shut(lock=False)  # this thread may hold the lock
+                self.map_bytes = max(self.map_bytes, 2 * self.path.stat().st_size)
+                last: BaseException = error
+            except BaseException as error:
+                self._shut()
+                if isinstance(error, lmdb.Error | MemoryError | OSError):
+                    raise failures.opening(error, self.path) from error
+                raise
+            else:
+                self._new_epoch()
+                return
+        raise failures.opening(last, self.path) from last
+
+    def _try_open(self, wait: float) -> None:
         self.writable = False
-        try:
-            self.env = self._map(readonly=self.mode == "r")
-            if self.mode == "w":
-                if self.write_lock is None:
-                    self.write_lock = WriteLock(lock_path(self.path))
-                self.writable = self.write_lock.take_file(wait)
-                if not self.writable:
-                    self.env.close()
-                    self.env = self._map(readonly=True)
-            for name in DATABASES:
-                self.databases[name] = self.env.open_db(name.encode(), create=False)
-            if self._lock:
-                self.env.reader_check()
-            self.key = registry.file_key(self.path)
-            self.page_bytes = self.env.stat()["psize"]
-        except BaseException as error:
-            if self.env is not None:
-                self.env.close()
-                self.env = None
-            if self.write_lock is not None:
-                self.write_lock.close()
-                self.write_lock = None
-            if isinstance(error, lmdb.Error | MemoryError):
-                raise failures.opening(error, self.path) from error
-            raise
-        self._new_epoch()
+        self.env = self._map(readonly=self.mode == "r")
+        if self.mode == "w":
+            if self.write_lock is None:
+                self.write_lock = WriteLock(lock_path(self.path))
+            self.writable = self.write_lock.take_file(wait)
+            if not self.writable:
+                self._shut(lock=False)
+                self.env = self._map(readonly=True)
+        for name in DATABASES:
+            self.databases[name] = self.env.open_db(name.encode(), create=False)
+        if self._lock:
+            self.env.reader_check()
+        self.key = registry.file_key(self.path)
+        self.page_bytes = self.env.stat()["psize"]
+
+    def _shut(self, lock: bool = True) -> None:
+        if self.env is not None:
+            self.env.close()
+            self.env = None
+        if lock and self.write_lock is not None:
+            self.write_lock.close()
+            self.write_lock = None
 
     def _map(self, readonly: bool) -> Any:
         size = self.map_bytes
         if self.max_bytes is not None:
+            self._floor = self.path.stat().st_size + _DELETES
             size = min(size, self._most())
+        if self._lock:
+            prepare(lock_path(self.path))
         while True:
             try:
                 return lmdb.Environment(
@@ -149,8 +167,7 @@ class OpenFile:
         with self.gate.alone(max(deadline - time.monotonic(), 0), "begin the first write"):
             if lock is not None:
                 lock.drop_file()  # closing the environment drops it anyway
-            self.env.close()
-            self.env = None
+            self._shut(lock=False)
             self._lock = True
             try:
                 self._open(max(deadline - time.monotonic(), 0))
@@ -221,12 +238,7 @@ class OpenFile:
             if self.users == 0:
                 files.pop(self.key, None)
                 self._closed = f"{self.path} is closed"
-                if self.env is not None:
-                    self.env.close()
-                    self.env = None
-                if self.write_lock is not None:
-                    self.write_lock.close()
-                    self.write_lock = None
+                self._shut()
                 self._new_epoch()
 
     # Transactions -------------------------------------------------------------------------------------------
@@ -336,6 +348,8 @@ class OpenFile:
             with contextlib.suppress(lmdb.Error):
                 txn.abort()
             raise self._commit_failed(error) from error
+        else:
+            self._put_by()
         finally:
             self._forget(id(raw), raw.thread, True)
 
@@ -377,13 +391,16 @@ class OpenFile:
             self.map_bytes = self.env.info()["map_size"]
 
     def _most(self) -> int:
-        """The map size that keeps the file within max_bytes, with slack for deletes."""
+        """The largest map under max_bytes: with slack for deletes, and no smaller than what is there already.
+
+        A map of that size is the backstop; `reserve` stops puts before it.
+        """
         quota = self.max_bytes or 0
-        return max(quota, self.path.stat().st_size) + max(1 << 20, quota // 16)
+        return max(quota + max(1 << 20, quota // 16), self._floor)
 
     def _make_room(self, room: int) -> None:
         used = (self.env.info()["last_pgno"] + 1) * self.page_bytes
-        margin = max(2 * room, min(_MARGIN, self.map_bytes // 4))
+        margin = max(2 * room, _MARGIN)
         if self.map_bytes >= max(used + margin, self._wanted):
             return
         size = max(2 * self.map_bytes, used + 2 * margin, self._wanted)
@@ -400,7 +417,10 @@ class OpenFile:
 
     def _adopt_map(self) -> None:
         used = (self.env.info()["last_pgno"] + 1) * self.page_bytes
-        self._set_map(max(self.map_bytes, 2 * used), "follow the store's growth")
+        size = 2 * used
+        if self.max_bytes is not None:
+            self._floor = size = used + _DELETES
+        self._set_map(max(self.map_bytes, size), "follow the store's growth")
 
     def _set_map(self, size: int, why: str) -> None:
         if not filesystem.address_space(size):
@@ -409,6 +429,16 @@ class OpenFile:
             if self.env is not None:
                 self.env.set_mapsize(size)
                 self._new_epoch()
+
+    def _put_by(self) -> None:
+        """Keep some bytes of disk beyond the last page: deletes need new pages before they free old ones,
+        also on a disk that others have filled up."""
+        end = (self.env.info()["last_pgno"] + 1) * self.page_bytes
+        reserve = min(max(end // 8, 1 << 16), 1 << 20)
+        with contextlib.suppress(OSError):  # moved or deleted meanwhile: not ours to touch
+            seen = self.path.stat()
+            if (seen.st_dev, seen.st_ino) == self.key and seen.st_size < end + reserve // 2:
+                filesystem.allocate(self.path, end + reserve)
 
     def used_bytes(self, raw: _Raw) -> int:
         """Return the bytes of the pages that a transaction sees in use (without the list of free pages)."""

@@ -66,7 +66,7 @@ class WriteTable(Table):
 
         key_hashes: uint64 (n,), of which the upper 32 bits are kept; records: n byte strings; fields: one
         entry per field of the layout. ValueError when a shape is wrong, WriteError when the row ids are used
-        up; then nothing is appended.
+        up, QuotaReached or DiskFull when there is no room; then nothing is appended.
         """
         self._check_append(n, key_hashes, records, fields)
         first = self.state.next_row
@@ -77,6 +77,7 @@ class WriteTable(Table):
                 f"collection {self.number} used {first} of {layout.MAX_ROW + 1} row ids, no room for {n}: "
                 "compact gives used ones back"
             )
+        self._raw.reserve(_size(records, fields))
         self._broken = True
         self._bits().append(first, n)
         self._heap(layout.HEAP_RECORDS).append(records)
@@ -391,6 +392,16 @@ def _key_postings(hashes: U64) -> U64:
     postings = (np.ascontiguousarray(hashes, np.uint64) & _KEY_BITS) | np.arange(len(hashes), dtype=np.uint64)
     postings.sort()
     return postings.reshape(1, -1)
+
+
+def _size(records: Packed, fields: Mapping[int, FieldRows]) -> int:
+    """Return about how many bytes of the file new rows take."""
+    size = len(records) * 24 + int(records.offsets[-1] - records.offsets[0])
+    for rows in fields.values():
+        size += rows.signatures.nbytes + rows.postings.nbytes
+        if rows.originals is not None:
+            size += int(rows.originals.offsets[-1] - rows.originals.offsets[0])
+    return size
 
 
 def _check_values(what: str, values: Packed) -> None:
