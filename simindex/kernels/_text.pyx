@@ -15,6 +15,7 @@ from simindex.errors import FeatureError
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    int PyBuffer_FillInfo(Py_buffer *view, object owner, void *p, Py_ssize_t n, int readonly, int flags) except -1
     unsigned long long PyLong_AsUnsignedLongLong(object value) except? 0xFFFFFFFFFFFFFFFF
 
 cdef extern from "rows.h" nogil:
@@ -77,17 +78,35 @@ cdef int _check_settings(int kind, int n, int normalize) except -1:
     return 0
 
 
+cdef class _Owner:
+    """Memory of hashes that an array views, freed with it."""
+
+    cdef uint64_t *hash
+    cdef size_t n
+
+    def __dealloc__(self):
+        free(self.hash)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.hash, <Py_ssize_t>(self.n * 8), 0, flags)
+
+
 cdef object _take(si_hashes *found):
-    """Return the hashes as an array and free them."""
-    out = np.empty(found.n, np.uint64)
-    cdef uint64_t[::1] view
-    if found.n:
-        view = out
-        memcpy(&view[0], found.hash, found.n * 8)
-    free(found.hash)
+    """Return the hashes as an array that owns them; no copy."""
+    cdef size_t n = found.n
+    cdef uint64_t *hash = found.hash
+    cdef uint64_t *fitted
+    cdef _Owner owner
     found.hash = NULL
     found.n = found.room = 0
-    return out
+    if n == 0:
+        free(hash)
+        return np.empty(0, np.uint64)
+    fitted = <uint64_t *>realloc(hash, n * 8)
+    owner = _Owner.__new__(_Owner)
+    owner.hash = hash if fitted == NULL else fitted
+    owner.n = n
+    return np.frombuffer(owner, np.uint64)
 
 
 def hash_bytes(const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint64_t seed=0):

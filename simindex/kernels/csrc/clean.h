@@ -136,26 +136,70 @@ static inline void si_clean_point(si_clean *s, uint32_t c) {
         si_emit(s, entry[i], si_flags(entry[i]));
 }
 
-/* One block of up to 64 ASCII bytes, scalar: lower it, and return the mask of its word characters. */
-static inline uint64_t si_ascii_block(const uint8_t *p, size_t n, int fold, uint8_t *out) {
-    uint64_t mask = 0;
-    for (size_t i = 0; i < n; i++) {
+/* Copy the ASCII bytes at the head of a block of n (1 to 64) to out, lowered if `fold`; the mask of those that are
+ * word characters goes to *mask. Returns their number; out has room for 64. */
+static inline size_t si_block_scalar(const uint8_t *p, size_t n, int fold, uint8_t *out, uint64_t *mask) {
+    uint64_t word = 0;
+    size_t i = 0;
+    for (; i < n && p[i] < 0x80; i++) {
         uint8_t c = p[i], low = c | 0x20;
         uint64_t letter = (uint8_t)(low - 'a') < 26;
-        mask |= (letter | ((uint8_t)(c - '0') < 10) | (c == '_')) << i;
+        word |= (letter | ((uint8_t)(c - '0') < 10) | (c == '_')) << i;
         out[i] = letter && fold ? low : c;
     }
-    return mask;
-}
-
-static inline size_t si_ascii_run(const uint8_t *p, size_t n) {
-    size_t i = 0;
-    while (i + 8 <= n && !(si_load64(p + i) & UINT64_C(0x8080808080808080)))
-        i += 8;
-    while (i < n && p[i] < 0x80)
-        i++;
+    *mask = word;
     return i;
 }
+
+#if SI_X86
+SI_TARGET_AVX2 static inline __m256i si_below_avx2(__m256i x, uint8_t limit) {
+    __m256i top = _mm256_set1_epi8((char)(limit - 1));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(x, top), x);
+}
+
+SI_TARGET_AVX2 static inline uint32_t si_half_avx2(const uint8_t *p, int fold, uint8_t *out, uint32_t *high) {
+    const __m256i bit = _mm256_set1_epi8(0x20);
+    __m256i x = _mm256_loadu_si256((const __m256i *)p), low = _mm256_or_si256(x, bit);
+    __m256i letter = si_below_avx2(_mm256_sub_epi8(low, _mm256_set1_epi8('a')), 26);
+    __m256i digit = si_below_avx2(_mm256_sub_epi8(x, _mm256_set1_epi8('0')), 10);
+    __m256i line = _mm256_cmpeq_epi8(x, _mm256_set1_epi8('_'));
+    if (fold)
+        x = _mm256_or_si256(x, _mm256_and_si256(letter, bit));
+    _mm256_storeu_si256((__m256i *)out, x);
+    *high = (uint32_t)_mm256_movemask_epi8(x);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(letter, digit), line));
+}
+
+SI_TARGET_AVX2 static inline size_t si_block_avx2(const uint8_t *p, size_t n, int fold, uint8_t *out, uint64_t *mask) {
+    uint8_t padded[64];
+    if (n < 64) {
+        memset(padded, 0x80, 64);
+        memcpy(padded, p, n);
+        p = padded;
+    }
+    uint32_t high0, high1;
+    uint64_t word = si_half_avx2(p, fold, out, &high0);
+    word |= (uint64_t)si_half_avx2(p + 32, fold, out + 32, &high1) << 32;
+    uint64_t high = high0 | (uint64_t)high1 << 32;
+    *mask = word & (high ? (high & (0 - high)) - 1 : ~UINT64_C(0));
+    return high ? (size_t)__builtin_ctzll(high) : 64;
+}
+
+SI_TARGET_AVX512 static inline size_t si_block_avx512(const uint8_t *p, size_t n, int fold, uint8_t *out,
+                                                      uint64_t *mask) {
+    uint64_t live = n < 64 ? (UINT64_C(1) << n) - 1 : ~UINT64_C(0);
+    __m512i x = _mm512_mask_loadu_epi8(_mm512_set1_epi8((char)0x80), live, p);
+    __m512i bit = _mm512_set1_epi8(0x20);
+    __m512i low = _mm512_or_si512(x, bit);
+    uint64_t letter = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(low, _mm512_set1_epi8('a')), _mm512_set1_epi8(26));
+    uint64_t digit = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(x, _mm512_set1_epi8('0')), _mm512_set1_epi8(10));
+    uint64_t line = _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8('_'));
+    _mm512_storeu_si512(out, fold ? _mm512_mask_blend_epi8(letter, x, low) : x);
+    uint64_t high = _mm512_movepi8_mask(x);
+    *mask = (letter | digit | line) & (high ? (high & (0 - high)) - 1 : ~UINT64_C(0));
+    return high ? (size_t)__builtin_ctzll(high) : 64;
+}
+#endif
 
 /* Write up to 64 ASCII bytes, whose word characters are `mask`. */
 static inline void si_put_ascii(si_clean *s, size_t n, uint64_t mask) {
@@ -171,17 +215,21 @@ static inline void si_put_ascii(si_clean *s, size_t n, uint64_t mask) {
     s->last = s->n - 1;
 }
 
+typedef size_t (*si_block)(const uint8_t *, size_t, int, uint8_t *, uint64_t *);
+
 /* Clean bytes until the piece is full or the input ends; returns the bytes taken. Without `final`, a sequence that
  * the end cuts off is left. Call with s->n bytes kept from the piece before (their `word` bits set). */
-static inline size_t si_clean_some(si_clean *s, const uint8_t *p, size_t n, int final) {
+static inline __attribute__((always_inline)) size_t si_clean_body(si_clean *s, const uint8_t *p, size_t n, int final,
+                                                                  si_block block) {
     const uint8_t *at = p, *end = p + n;
     while (at < end && s->n < SI_PIECE) {
         if (*at < 0x80) {
             if (s->segment.n)
                 si_flush(s);
             size_t room = (size_t)(end - at) < 64 ? (size_t)(end - at) : 64;
-            size_t run = si_ascii_run(at, room);
-            si_put_ascii(s, run, si_ascii_block(at, run, s->fold, s->text + s->n));
+            uint64_t mask;
+            size_t run = block(at, room, s->fold, s->text + s->n, &mask);
+            si_put_ascii(s, run, mask);
             at += run;
             continue;
         }
@@ -192,10 +240,57 @@ static inline size_t si_clean_some(si_clean *s, const uint8_t *p, size_t n, int 
                 break;
             width = 1;
         }
+        if (s->segment.n == 0 && c < SI_TABLE_LIMIT && end - at >= 4) {
+            /* The common case without a branch: a character that stands for itself. */
+            uint32_t value = si_table(s->mode, c);
+            if (value < SI_SPACE) {
+                size_t to = s->n;
+                memcpy(s->text + to, at, 4);
+                at += width;
+                s->last = to;
+                s->n = to + width;
+                if (s->words) {
+                    uint32_t is_word = value & SI_WORD, is_mark = (value & SI_MARK) != 0;
+                    uint32_t unspaced = (value & SI_UNSPACED) != 0;
+                    si_set_bits(s->word, to, is_word * ((1u << width) - 1));
+                    si_set_bits(s->start, to, is_word & ~is_mark & (s->unspaced | unspaced));
+                    s->unspaced = (uint8_t)(is_mark ? s->unspaced : unspaced);
+                }
+                continue;
+            }
+        }
         at += width;
         si_clean_point(s, c);
     }
     return (size_t)(at - p);
+}
+
+static size_t si_clean_scalar(si_clean *s, const uint8_t *p, size_t n, int final) {
+    return si_clean_body(s, p, n, final, si_block_scalar);
+}
+
+#if SI_X86
+SI_TARGET_AVX2 static size_t si_clean_avx2(si_clean *s, const uint8_t *p, size_t n, int final) {
+    return si_clean_body(s, p, n, final, si_block_avx2);
+}
+
+SI_TARGET_AVX512 static size_t si_clean_avx512(si_clean *s, const uint8_t *p, size_t n, int final) {
+    return si_clean_body(s, p, n, final, si_block_avx512);
+}
+#endif
+
+static size_t (*si_clean_some)(si_clean *, const uint8_t *, size_t, int) = si_clean_scalar;
+
+static inline void si_clean_select(int level) {
+    si_clean_some = si_clean_scalar;
+#if SI_X86
+    if (level >= SI_AVX2)
+        si_clean_some = si_clean_avx2;
+    if (level >= SI_AVX512)
+        si_clean_some = si_clean_avx512;
+#else
+    (void)level;
+#endif
 }
 
 /* The piece ends here: flush what is held, or, with more to come, hold the last character back. */

@@ -123,6 +123,10 @@ static inline int si_text_batch(si_text *s, const uint8_t *data, const int64_t *
     return 0;
 }
 
-static inline void si_text_select(int level) { si_shingle_select(level); }
+static inline void si_text_select(int level) {
+    si_clean_select(level);
+    si_tokens_select(level);
+    si_shingle_select(level);
+}
 
 #endif

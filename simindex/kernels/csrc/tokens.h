@@ -15,7 +15,7 @@ typedef struct {
     uint64_t taken;      /* ... and their bytes */
     uint8_t blank;       /* characters: white space since the last one */
     uint8_t any;         /* characters: something came before */
-    uint32_t from[SI_PIECE_ROOM], to[SI_PIECE_ROOM];
+    uint32_t from[SI_PIECE_ROOM + 16], to[SI_PIECE_ROOM + 16];
 } si_tokens;
 
 static inline void si_tokens_begin(si_tokens *t) {
@@ -24,40 +24,53 @@ static inline void si_tokens_begin(si_tokens *t) {
     t->blank = t->any = 0;
 }
 
-/* Low bytes of a word, by count. */
-static const uint64_t si_low_bytes[9] = {
-    0, UINT64_C(0xFF), UINT64_C(0xFFFF), UINT64_C(0xFFFFFF), UINT64_C(0xFFFFFFFF), UINT64_C(0xFFFFFFFFFF),
-    UINT64_C(0xFFFFFFFFFFFF), UINT64_C(0xFFFFFFFFFFFFFF), UINT64_C(0xFFFFFFFFFFFFFFFF)};
+/* Masks that keep the first n of 16 bytes. */
+#define SI_ONES UINT64_C(0xFFFFFFFFFFFFFFFF)
+static const uint64_t si_keep_a[17] = {
+    0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, UINT64_C(0xFFFFFFFFFF), UINT64_C(0xFFFFFFFFFFFF), UINT64_C(0xFFFFFFFFFFFFFF),
+    SI_ONES, SI_ONES, SI_ONES, SI_ONES, SI_ONES, SI_ONES, SI_ONES, SI_ONES, SI_ONES};
+static const uint64_t si_keep_b[17] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, UINT64_C(0xFFFFFFFFFF), UINT64_C(0xFFFFFFFFFFFF),
+    UINT64_C(0xFFFFFFFFFFFFFF), SI_ONES};
 
 /* The hash of the token p[0 .. n), n >= 1, with blocks already taken; p may be read 16 bytes beyond its end. */
 static inline uint64_t si_token_hash(const uint8_t *p, size_t n, uint64_t state, uint64_t taken) {
     uint64_t length = n + taken;
-    for (; n > 16; n -= 16, p += 16)
+    for (; __builtin_expect(n > 16, 0); n -= 16, p += 16)
         state = si_hash_block(state, si_load64(p), si_load64(p + 8));
-    uint64_t a = si_load64(p) & si_low_bytes[n < 8 ? n : 8];
-    uint64_t b = si_load64(p + 8) & si_low_bytes[n < 8 ? 0 : n - 8];
-    return si_hash_last(state, a, b, length);
+    return si_hash_last(state, si_load64(p) & si_keep_a[n], si_load64(p + 8) & si_keep_b[n], length);
+}
+
+/* The positions of the bits of m; may write SI_BITS_SLACK more than there are. */
+#define SI_BITS_SLACK 16
+static inline __attribute__((always_inline)) size_t si_list_bits(uint64_t m, uint32_t base, uint32_t *out) {
+    size_t n = (size_t)__builtin_popcountll(m);
+    if (!m)
+        return 0;
+    /* Twelve at once: the usual number of tokens in 64 bytes, and no loop whose end must be guessed. */
+    for (int i = 0; i < 12; i++, m &= m - 1)
+        out[i] = base + (m ? (uint32_t)__builtin_ctzll(m) : 0);
+    for (size_t i = 12; m; i++, m &= m - 1)
+        out[i] = base + (uint32_t)__builtin_ctzll(m);
+    return n;
 }
 
 /* Where tokens start and end in the piece's masks; returns their number. */
-static inline size_t si_token_bounds(const si_clean *s, uint32_t *from, uint32_t *to) {
+static inline __attribute__((always_inline)) size_t si_token_bounds(const si_clean *s, uint32_t *from, uint32_t *to) {
     size_t starts = 0, ends = 0, words = s->n / 64 + 1;
     uint64_t carry = 0;
     for (size_t w = 0; w < words; w++) {
         uint64_t m = s->word[w], f = s->start[w], before = m << 1 | carry;
-        uint64_t first = m & (~before | f), after = before & (~m | f);
         carry = m >> 63;
         uint32_t base = (uint32_t)(w * 64);
-        for (; first; first &= first - 1)
-            from[starts++] = base + (uint32_t)__builtin_ctzll(first);
-        for (; after; after &= after - 1)
-            to[ends++] = base + (uint32_t)__builtin_ctzll(after);
+        starts += si_list_bits(m & (~before | f), base, from + starts);
+        ends += si_list_bits(before & (~m | f), base, to + ends);
     }
     return starts;
 }
 
 /* Hash the words of the piece into out; keep what is open unless `final`. Leaves the piece ready for the next one. */
-static inline size_t si_take_words(si_clean *s, si_tokens *t, int final, uint64_t *out) {
+static inline __attribute__((always_inline)) size_t si_words_body(si_clean *s, si_tokens *t, int final, uint64_t *out) {
     size_t n = s->n, count, i = 0;
     memset(s->text + n, 0, 16);
     count = si_token_bounds(s, t->from, t->to);
@@ -93,31 +106,55 @@ static inline size_t si_take_words(si_clean *s, si_tokens *t, int final, uint64_
     return whole;
 }
 
-/* The same for characters: one hash per code point. */
+static size_t si_words_scalar(si_clean *s, si_tokens *t, int final, uint64_t *out) {
+    return si_words_body(s, t, final, out);
+}
+
+#if SI_X86
+/* The same code with bit instructions. */
+SI_TARGET_AVX2 static size_t si_words_avx2(si_clean *s, si_tokens *t, int final, uint64_t *out) {
+    return si_words_body(s, t, final, out);
+}
+#endif
+
+static size_t (*si_take_words)(si_clean *, si_tokens *, int, uint64_t *) = si_words_scalar;
+
+static inline void si_tokens_select(int level) {
+    si_take_words = si_words_scalar;
+#if SI_X86
+    if (level >= SI_AVX2)
+        si_take_words = si_words_avx2;
+#else
+    (void)level;
+#endif
+}
+
+/* The same for characters: one hash per code point. `ascii` has the hashes of ASCII. */
 static inline size_t si_take_chars(si_clean *s, si_tokens *t, const uint64_t *ascii, uint64_t *out) {
     const uint8_t *p = s->text, *end = s->text + s->n;
-    size_t count = 0;
+    const uint64_t blank_hash = si_char_hash(' ');
+    size_t count = 0, blank = t->blank, any = t->any;
     while (p < end) {
         uint32_t c = *p;
-        uint64_t hash;
-        if (c < 0x80) {
+        out[count] = blank_hash;
+        if (c < 0x80) { /* without a branch on white space */
+            size_t solid = !(c <= 0x20 && (c == 0x20 || c - 9 < 5 || c >= 0x1C));
             p++;
-            if (c <= 0x20 && (c == 0x20 || c - 9 < 5 || c >= 0x1C)) {
-                t->blank = t->any;
-                continue;
-            }
-            hash = ascii[c];
+            count += blank & solid;
+            out[count] = ascii[c];
+            count += solid;
+            any |= solid;
+            blank = any & (solid ^ 1);
         } else {
             p += si_decode_own(p, &c);
-            hash = si_char_hash(c);
+            count += blank;
+            out[count++] = si_char_hash(c);
+            any = 1;
+            blank = 0;
         }
-        if (t->blank) {
-            out[count++] = ascii[' '];
-            t->blank = 0;
-        }
-        t->any = 1;
-        out[count++] = hash;
     }
+    t->blank = (uint8_t)blank;
+    t->any = (uint8_t)any;
     s->n = 0;
     s->last = SIZE_MAX;
     return count;
