@@ -32,6 +32,9 @@ cdef extern from "runmerge.h" nogil:
                         uint64_t start, const uint64_t *live, uint64_t live_blocks, uint8_t *out, int64_t capacity,
                         si_merged *result)
 
+cdef extern from "runcount.h" nogil:
+    void si_runs_select(int level)
+
 cdef extern from "runlookup.h" nogil:
     ctypedef struct si_found:
         int64_t *missing
@@ -47,7 +50,8 @@ cdef uint64_t NOTHING = 0
 
 
 def _select(int level):
-    """Choose the instruction-set level of this module's kernels: they have only the baseline."""
+    """Choose the instruction-set level of this module's kernels (see kernels/dispatch.py)."""
+    si_runs_select(level)
 
 
 def sort_postings(const uint64_t[::1] keys not None, const uint32_t[::1] rows=None, uint64_t first_row=0):

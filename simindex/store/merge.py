@@ -219,38 +219,37 @@ def start_job(space: Keyspace, level: int, inputs: list[Run]) -> Job:
     return job
 
 
-def fold(space: Keyspace, runs: list[Run], live: U64 | None) -> int:
-    """Merge small runs into one delta at once; return how many postings were read."""
+def fold(space: Keyspace, deltas: list[Run], live: U64 | None) -> int:
+    """Merge some deltas into one at once; return how many postings were read."""
     manifest, bands = space.manifest, space.manifest.bands
-    inputs = [[_Input(space, run, band, 0) for run in runs if run.count] for band in range(bands)]
-    most = [0] * bands
-    for band, parts in enumerate(inputs):
-        if any(part.more for part in parts):
-            raise CorruptStore("a run of more than one segment is too large to fold: run check")
-        most[band] = sum(part.count for part in parts)
+    addresses: U64 = np.zeros((bands, len(deltas)), np.uint64)
+    counts: U64 = np.zeros((bands, len(deltas)), np.uint64)
+    held = []
+    for i, run in enumerate(deltas):
+        value = space.delta(run)
+        if len(value) < IN_LEAF or run.changed == space.id:  # such values move
+            value = bytes(value)
+        held.append(value)
+        blocks = np.array(delta_bands(value, run.number, bands), np.uint64)
+        addresses[:, i] = blocks[:, 0] + np.uint64(address_of(value))
+        counts[:, i] = blocks[:, 1]
+    most = counts.sum(axis=1).tolist()
     output = manifest.new_run(DELTA, 0, space.id)
     builder = DeltaBuilder(output.number, most)
-    for band, parts in enumerate(inputs):
+    more: U8 = np.zeros(len(deltas), np.uint8)
+    for band in range(bands):
         written = 0
         if most[band]:
             written, _, _, _ = merge_blocks(
-                np.array([part.address for part in parts], np.uint64),
-                np.array([part.count for part in parts], np.uint64),
-                np.zeros(len(parts), np.uint8), 0, live, builder.data, builder.at, most[band],
-            )  # fmt: skip
+                addresses[band], counts[band], more, 0, live, builder.data, builder.at, most[band]
+            )
         builder.close(written)
         output.count += written
+    for run in deltas:
+        space.delete_delta(run)
+        del manifest.runs[run.number]
     if output.count:
         space.put(layout.DELTA_KEY.pack(layout.TAG_DELTA, output.number), builder.value())
     else:
         del manifest.runs[output.number]
-    for band, parts in enumerate(inputs):
-        if band == 0:
-            for run in runs:
-                if run.kind == DELTA:
-                    space.delete_delta(run)
-        for part in parts:
-            part.release_all()
-    for run in runs:
-        del manifest.runs[run.number]
     return sum(most)

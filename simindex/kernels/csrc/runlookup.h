@@ -14,10 +14,12 @@
 #include <stdlib.h>
 
 #include "runblock.h"
+#include "runcount.h"
 #include "runsort.h"
 
 #define SI_GROUP 32
-#define SI_QUERIES 16384 /* queries per round of a batch: bounds the memory of ranges */
+#define SI_QUERIES 131072   /* the most queries of a round of a batch: dense rounds read the runs in sequence */
+#define SI_RANGES (1 << 22) /* about the most ranges of a round */
 
 typedef struct {
     int64_t bands, sources, blocks;
@@ -174,47 +176,85 @@ static inline void si_take(const si_runs *r, si_probe *p, si_found *f) {
     }
 }
 
-static inline void si_run_group(const si_runs *r, si_probe *group, int n, si_found *f) {
-    for (int i = 0; i < n; i++) si_narrow(r, &group[i]);
-    for (int i = 0; i < n; i++) si_take(r, &group[i], f);
+static inline void si_take_group(const si_runs *r, si_probe *group, int n, si_found *f) {
+    if (!si_room((void **)&f->ranges, &f->max_ranges, f->n_ranges + n, sizeof *f->ranges)) {
+        f->failed = 1;
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        si_probe *p = &group[i];
+        const uint64_t *block = r->block + 4 * p->block;
+        const uint8_t *at = (const uint8_t *)(uintptr_t)block[0] + 8 * p->position;
+        if (p->stop - p->position <= SI_WINDOW && p->position + SI_WINDOW <= block[1] && p->last == p->block) {
+            /* Nearly always: without a branch on whether it is a hit, which nobody can predict. */
+            uint32_t counts = si_count_window(at, p->low, p->high), below = counts & 255, upto = counts >> 8;
+            if (upto < SI_WINDOW) {
+                if (f->n_ranges == f->max_ranges) { /* others took more than one */
+                    si_take(r, p, f);
+                    continue;
+                }
+                si_range *range = &f->ranges[f->n_ranges];
+                at += 8 * below;
+                range->at = upto - below == 1 ? (uint32_t)si_load64(at) : (uint64_t)(uintptr_t)at;
+                range->query = p->query;
+                range->count = upto - below;
+                f->n_ranges += upto > below;
+                continue;
+            }
+        }
+        si_take(r, p, f);
+    }
+}
+
+/* Three groups under way: one is filled, one waits for its directories, one for its postings. */
+typedef struct {
+    si_probe group[3][SI_GROUP];
+    int count[3], filling;
+} si_pipe;
+
+static inline void si_pipe_turn(const si_runs *r, si_pipe *pipe, si_found *f) {
+    int aimed = pipe->filling, narrowed = (aimed + 2) % 3, next = (aimed + 1) % 3;
+    for (int i = 0; i < pipe->count[narrowed]; i++) si_narrow(r, &pipe->group[narrowed][i]);
+    si_take_group(r, pipe->group[next], pipe->count[next], f);
+    pipe->count[next] = 0;
+    pipe->filling = next;
+}
+
+static inline void si_pipe_add(const si_runs *r, si_pipe *pipe, int64_t source, uint64_t key, uint32_t query,
+                               si_found *f) {
+    int *n = &pipe->count[pipe->filling];
+    si_probe *probe = &pipe->group[pipe->filling][*n];
+    probe->query = query;
+    *n += si_aim(r, source, key, probe, f);
+    if (*n == SI_GROUP) si_pipe_turn(r, pipe, f);
+}
+
+static inline void si_pipe_end(const si_runs *r, si_pipe *pipe, si_found *f) {
+    for (int i = 0; i < 3; i++) si_pipe_turn(r, pipe, f);
 }
 
 /* Ranges of one query: every source of every band. */
 static void si_probe_one(const si_runs *r, const uint64_t *keys, si_found *f) {
-    si_probe group[SI_GROUP];
-    int n = 0;
+    si_pipe pipe;
+    pipe.count[0] = pipe.count[1] = pipe.count[2] = pipe.filling = 0;
     for (int64_t band = 0; band < r->bands; band++)
-        for (int64_t s = (int64_t)r->band_start[band]; s < (int64_t)r->band_start[band + 1]; s++) {
-            group[n].query = 0;
-            n += si_aim(r, s, keys[band], &group[n], f);
-            if (n == SI_GROUP) {
-                si_run_group(r, group, n, f);
-                n = 0;
-            }
-        }
-    si_run_group(r, group, n, f);
+        for (int64_t s = (int64_t)r->band_start[band]; s < (int64_t)r->band_start[band + 1]; s++)
+            si_pipe_add(r, &pipe, s, keys[band], 0, f);
+    si_pipe_end(r, &pipe, f);
 }
 
-/* Ranges of up to SI_QUERIES queries (row i of keys), band by band, in the order of their keys. work: 2 * n. */
+/* Ranges of n_queries queries (row i of keys), band by band, in the order of their keys. work: 2 * n. */
 static void si_probe_many(const si_runs *r, const uint64_t *keys, int64_t n_queries, uint64_t *work, si_found *f) {
-    si_probe group[SI_GROUP];
+    si_pipe pipe;
+    pipe.count[0] = pipe.count[1] = pipe.count[2] = pipe.filling = 0;
     for (int64_t band = 0; band < r->bands; band++) {
         for (int64_t q = 0; q < n_queries; q++)
             work[q] = (keys[q * r->bands + band] & 0xFFFFFFFF00000000u) | (uint64_t)q;
         si_radix_sort64(work, work + n_queries, n_queries, n_queries <= SI_SMALL_SORT ? 0 : 4);
-        for (int64_t s = (int64_t)r->band_start[band]; s < (int64_t)r->band_start[band + 1]; s++) {
-            int n = 0;
-            for (int64_t q = 0; q < n_queries; q++) {
-                group[n].query = (uint32_t)work[q];
-                n += si_aim(r, s, work[q], &group[n], f);
-                if (n == SI_GROUP) {
-                    si_run_group(r, group, n, f);
-                    n = 0;
-                }
-            }
-            si_run_group(r, group, n, f);
-        }
+        for (int64_t s = (int64_t)r->band_start[band]; s < (int64_t)r->band_start[band + 1]; s++)
+            for (int64_t q = 0; q < n_queries; q++) si_pipe_add(r, &pipe, s, work[q], (uint32_t)work[q], f);
     }
+    si_pipe_end(r, &pipe, f);
 }
 
 /* Append the live rows of some ranges of one query to f->rows: ascending, each once. */
@@ -266,7 +306,9 @@ static void si_lookup(const uint64_t *table, const uint64_t *keys, int64_t n_que
         ptr[1] = f->n_rows;
         return;
     }
-    int64_t round = n_queries < SI_QUERIES ? n_queries : SI_QUERIES, max_sorted = 0;
+    int64_t round = SI_RANGES / (r.sources + 1), max_sorted = 0;
+    round = round < 1024 ? 1024 : round > SI_QUERIES ? SI_QUERIES : round;
+    round = round < n_queries ? round : n_queries;
     uint64_t *work = malloc((size_t)(2 * round + 1) * sizeof *work);
     int64_t *starts = malloc((size_t)(round + 2) * sizeof *starts);
     si_range *sorted = NULL;
