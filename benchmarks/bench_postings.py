@@ -54,7 +54,7 @@ class Bench:
     def ingest(self, bulk: bool) -> None:
         """Append everything, print rates and times."""
         probe = os.open(self.path.with_suffix(".probe"), os.O_CREAT | os.O_RDWR)
-        times, prepared, disk = [], 0.0, []
+        times, disk = [], []
         for start in range(0, self.items, self.commit):
             keys = self.keys(start, self.commit)
             blocks = [np.stack([sort_postings(np.ascontiguousarray(keys[:, b])) for b in range(BANDS)])]
@@ -84,14 +84,16 @@ class Bench:
         ]
         size = self.path.stat().st_size / self.items
         print(
-            f"ingest commits of {self.commit:,}{' bulk' if bulk else ''}: {self.items / t.sum() * 1e3:,.0f} items/s, "
-            f"{size:.0f} B/item; commit p50 {np.median(t):.2f} p99 {np.quantile(t, 0.99):.2f} max {t.max():.2f} ms"
+            f"ingest commits of {self.commit:,}{' bulk' if bulk else ''}: "
+            f"{self.items / t.sum() * 1e3:,.0f} items/s, {size:.0f} B/item; "
+            f"commit p50 {np.median(t):.2f} p99 {np.quantile(t, 0.99):.2f} max {t.max():.2f} ms"
         )
         print(f"  items/s by million: {' '.join(f'{r:,.0f}' for r in rates)}")
         if disk:
             d = np.array(disk) * 1e3
             print(
-                f"  disk, 4 KiB + fdatasync: p50 {np.median(d):.2f} p99 {np.quantile(d, 0.99):.2f} max {d.max():.2f} ms"
+                f"  disk, 4 KiB + fdatasync: p50 {np.median(d):.2f} "
+                f"p99 {np.quantile(d, 0.99):.2f} max {d.max():.2f} ms"
             )
 
     def lookups(self, what: str) -> None:
@@ -108,7 +110,7 @@ class Bench:
             assert again is reader
             picked = rng.integers(0, 2 * self.items, 20_000)
             keys = np.ascontiguousarray(np.concatenate([self.keys(int(i), 1) for i in picked])[:, :BANDS])
-            ptr, rows = reader.lookup(txn, keys, live)
+            ptr, _ = reader.lookup(txn, keys, live)
             hits = np.diff(ptr) > 0
             assert (hits[picked < self.items]).all(), "planted hits are found"
             single = []
@@ -134,12 +136,12 @@ class Bench:
             s = np.array(single) * 1e6
             stats = reader.stats()
             print(
-                f"{what}: {stats['sources'] / BANDS:.1f} sources per band, {stats['segments']} segments; open {opened * 1e3:.1f} ms, "
-                f"same {same * 1e6:.1f} us"
+                f"{what}: {stats['sources'] / BANDS:.1f} sources per band, {stats['segments']} segments; "
+                f"open {opened * 1e3:.1f} ms, same {same * 1e6:.1f} us"
             )
             print(
-                f"  one query p50 {np.median(s):.1f} p99 {np.quantile(s, 0.99):.1f} us; batches of {'; '.join(line)}; "
-                f"band {band / 1e6:.0f} M postings/s"
+                f"  one query p50 {np.median(s):.1f} p99 {np.quantile(s, 0.99):.1f} us; "
+                f"batches of {'; '.join(line)}; band {band / 1e6:.0f} M postings/s"
             )
 
     @staticmethod

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Kernels of the postings: sort, merge and look up sorted u64 (key bits << 32 | row).
 
-Blocks and tables are those of csrc/runblock.h and csrc/runlookup.h. Where a function takes addresses, the caller
-vouches that they stay readable during the call.
+Blocks and tables are those of csrc/runblock.h and csrc/runlookup.h. Where a function takes addresses, the
+caller vouches that they stay readable during the call.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ cdef extern from "runmerge.h" nogil:
         int64_t read
         int done
     int si_merge_blocks(const uint64_t *addresses, const uint64_t *counts, const uint8_t *more, int64_t k,
-                        uint64_t start, const uint64_t *live, uint64_t live_blocks, uint8_t *out, int64_t capacity,
-                        si_merged *result)
+                        uint64_t start, const uint64_t *live, uint64_t live_blocks, uint8_t *out,
+                        int64_t capacity, si_merged *result)
 
 cdef extern from "runcount.h" nogil:
     void si_runs_select(int level)
@@ -177,10 +177,10 @@ def merge_blocks(const uint64_t[::1] addresses not None, const uint64_t[::1] cou
                  uint8_t[::1] out not None, uint64_t at, int64_t capacity):
     """Merge the postings >= start of k blocks into out[at:]; return (written, read, next, done).
 
-    more[i] != 0: block i is followed by a block that is not given, so postings above its last one wait. live:
-    addresses of the live bitmap (dead rows are dropped), or None when every row lives. At most `capacity` postings
-    are written; `next` is where to go on: then blocks with more[i] whose last posting is below it must have been
-    replaced by the one that follows. done: there is nothing left.
+    more[i] != 0: block i is followed by a block that is not given, so postings above its last one wait.
+    live: addresses of the live bitmap (dead rows are dropped), or None when every row lives. At most `capacity`
+    postings are written; `next` is where to go on: then blocks with more[i] whose last posting is below it must
+    have been replaced by the one that follows. done: there is nothing left.
     """
     cdef int64_t k = addresses.shape[0]
     cdef int status
@@ -197,8 +197,8 @@ def merge_blocks(const uint64_t[::1] addresses not None, const uint64_t[::1] cou
         bits = &live[0] if live.shape[0] else &NOTHING
         bit_blocks = <uint64_t>live.shape[0]
     with nogil:
-        status = si_merge_blocks(&addresses[0], &counts[0], &more[0], k, start, bits, bit_blocks, &out[at], capacity,
-                                 &result)
+        status = si_merge_blocks(&addresses[0], &counts[0], &more[0], k, start, bits, bit_blocks, &out[at],
+                                 capacity, &result)
     if status == -1:
         raise MemoryError(f"merging {k} blocks")
     if status == -2:
@@ -210,8 +210,8 @@ def lookup_runs(const uint64_t[::1] table not None, const uint64_t[:, ::1] keys 
                 const uint64_t[::1] live not None):
     """Return (ptr int64 (nq + 1,), rows uint32 (m,), missing): live rows that share a bucket with each query.
 
-    table: as csrc/runlookup.h says. Rows ascend within a query, each once. missing: None, or the blocks (int64, with
-    repeats) that must be fetched first; then the rest means nothing.
+    table: as csrc/runlookup.h says. Rows ascend within a query, each once. missing: None, or the blocks
+    (int64, with repeats) that must be fetched first; then the rest means nothing.
     """
     cdef int64_t nq = keys.shape[0], bands = keys.shape[1], n
     cdef const uint64_t *bits = &live[0] if live.shape[0] else &NOTHING
