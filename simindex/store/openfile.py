@@ -251,7 +251,8 @@ class OpenFile:
             self._sweep()
         me = threading.get_ident()
         gate = self.gate
-        serial.enter(self._serial)
+        if serial.required:
+            serial.enter(self._serial)
         try:
             for _ in range(_TRIES):
                 try:
@@ -380,7 +381,8 @@ class OpenFile:
             self.gate.leave(thread)
         if write and self.write_lock is not None:
             self.write_lock.release()
-        serial.leave(self._serial)
+        if serial.required:
+            serial.leave(self._serial)
 
     # Room ---------------------------------------------------------------------------------------------------
 
