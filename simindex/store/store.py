@@ -16,7 +16,7 @@ from simindex.store.overview import Info
 from simindex.store.rewrite import replace, writers_waiting
 from simindex.store.table import Table
 from simindex.store.verify import verify
-from simindex.store.view import CollectionView
+from simindex.store.view import CollectionView, stored_layout
 from simindex.store.writing import WriteTable
 
 
@@ -131,6 +131,19 @@ class WriteTransaction:
             raise SchemaError(f"collection {number} is open with {table.layout}, not {plan}")
         return table
 
+    def merge(self, budget: int | None = None, single: bool = False) -> bool:
+        """Finish the merges that commits left for later, in all collections; return whether all is done.
+
+        budget: the most postings to read in each keyspace, about; None = no limit. single: merge each keyspace into
+        one run, for the fastest lookups.
+        """
+        done = True
+        for number in self.catalog():
+            plan = stored_layout(self._raw, number)
+            if plan is not None:
+                done = self.collection(number, plan).finish_merges(budget, single) and done
+        return done
+
     def commit(self) -> None:
         """Store everything, or raise and store nothing."""
         try:
@@ -186,6 +199,14 @@ class Store:
     def write(self, timeout: float | None = None, bulk: bool = False) -> WriteTransaction:
         """Begin the write transaction; Locked after `timeout` seconds. bulk: leave merging for later."""
         return WriteTransaction(self.environment.begin_write(timeout), bulk)
+
+    def idle_merge(self, budget: int | None = 4_000_000) -> bool:
+        """Finish open merges, in one transaction, when there is nothing else to do; return whether all is done.
+
+        budget: the most postings to read in each keyspace, about: 4 million are some 50 milliseconds.
+        """
+        with self.write() as transaction:
+            return transaction.merge(budget)
 
     def info(self) -> Info:
         """Return the file's sizes and its open readers, those of other processes too."""

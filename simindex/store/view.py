@@ -194,6 +194,12 @@ def read_state(raw: Any, number: int, plan: CollectionLayout) -> CollectionState
     return state
 
 
+def stored_layout(raw: Any, number: int) -> CollectionLayout | None:
+    """Return the layout that a collection was written with; None if nothing was written yet."""
+    value = raw.txn.get(layout.STATE + layout.collection_prefix(number), db=raw.db(layout.META))
+    return None if value is None else CollectionState.decode(value).layout
+
+
 def open_postings(
     raw: Any, number: int, field: int, bands: int, previous: PostingsReader | None = None
 ) -> PostingsReader:

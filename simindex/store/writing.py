@@ -42,7 +42,7 @@ class WriteTable(Table):
     """A collection inside a write transaction: sees its own changes; nothing is stored before the commit."""
 
     __slots__ = (
-        "_broken", "_bulk", "_heaps", "_live_bits", "_overlays", "_removed", "_signatures", "_start",
+        "_broken", "_bulk", "_heaps", "_live_bits", "_merged", "_overlays", "_removed", "_signatures", "_start",
         "_writers",
     )  # fmt: skip
 
@@ -50,6 +50,7 @@ class WriteTable(Table):
         super().__init__(raw, view)
         self._bulk = bulk
         self._broken = False  # an append or remove began and did not end
+        self._merged = False  # postings were merged beyond what the commit does by itself
         self._start = self.state.copy()
         self._live_bits: LiveBits | None = None
         self._signatures: dict[int, SignatureTail] = {}
@@ -211,6 +212,19 @@ class WriteTable(Table):
             overlay = self._overlays[number] = Overlay()
         overlay.add(postings, first_row, rows)
 
+    def finish_merges(self, budget: int | None = None, single: bool = False) -> bool:
+        """Finish the open merges of all postings, or merge each keyspace into one run; return whether all is done.
+
+        budget: the most postings to read in each keyspace, about; None = no limit.
+        """
+        done = True
+        for number in (*self._view.shapes, layout.KEY_MAP):
+            self._flush_postings(number)
+            done = self._writer(number).finish(self.live, budget, single) and done
+            self._view.replace_postings(number, None)
+        self._merged = True
+        return done
+
     def _flush_postings(self, number: int) -> None:
         writer = self._writers.get(number)
         if writer is not None and writer.pending:
@@ -296,15 +310,12 @@ class WriteTable(Table):
         txn.put(layout.STATE + prefix, state.encode(), db=meta)
         self._start = state.copy()
         self._removed.clear()
+        self._merged = False
 
     def _unchanged(self) -> bool:
         a, b = self.state, self._start
-        return (a.next_row, a.live, a.sequence, a.counters) == (
-            b.next_row,
-            b.live,
-            b.sequence,
-            b.counters,
-        ) and not (self._removed)
+        same = (a.next_row, a.live, a.sequence, a.counters) == (b.next_row, b.live, b.sequence, b.counters)
+        return same and not self._removed and not self._merged
 
     def _free_dead_blocks(self) -> dict[int, list[int]]:
         """Delete blocks without a live row; return what goes into the change log."""
