@@ -134,8 +134,8 @@ class WriteTransaction:
     def merge(self, budget: int | None = None, single: bool = False) -> bool:
         """Finish the merges that commits left for later, in all collections; return whether all is done.
 
-        budget: the most postings to read in each keyspace, about; None = no limit. single: merge each keyspace into
-        one run, for the fastest lookups.
+        budget: the most postings to read in each keyspace, about; None = no limit. single: merge each
+        keyspace into one run, for the fastest lookups.
         """
         done = True
         for number in self.catalog():
@@ -201,7 +201,7 @@ class Store:
         return WriteTransaction(self.environment.begin_write(timeout), bulk)
 
     def idle_merge(self, budget: int | None = 4_000_000) -> bool:
-        """Finish open merges, in one transaction, when there is nothing else to do; return whether all is done.
+        """Finish open merges, in one transaction, when nothing else is to do; return whether all is done.
 
         budget: the most postings to read in each keyspace, about: 4 million are some 50 milliseconds.
         """

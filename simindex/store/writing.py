@@ -42,8 +42,8 @@ class WriteTable(Table):
     """A collection inside a write transaction: sees its own changes; nothing is stored before the commit."""
 
     __slots__ = (
-        "_broken", "_bulk", "_heaps", "_live_bits", "_merged", "_overlays", "_removed", "_signatures", "_start",
-        "_writers",
+        "_broken", "_bulk", "_heaps", "_live_bits", "_merged", "_overlays", "_removed", "_signatures",
+        "_start", "_writers",
     )  # fmt: skip
 
     def __init__(self, raw: Any, view: CollectionView, bulk: bool) -> None:
@@ -213,7 +213,7 @@ class WriteTable(Table):
         overlay.add(postings, first_row, rows)
 
     def finish_merges(self, budget: int | None = None, single: bool = False) -> bool:
-        """Finish the open merges of all postings, or merge each keyspace into one run; return whether all is done.
+        """Finish open merges, or merge each keyspace of postings into one run; return whether all is done.
 
         budget: the most postings to read in each keyspace, about; None = no limit.
         """
