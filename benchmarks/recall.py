@@ -82,7 +82,7 @@ def measure(data: Path, name: str, batch: int = 10_000) -> list[dict[str, object
                 for s in range(0, n, batch):
                     chunk = sets[s : s + batch]
                     items.put_many({"key": np.arange(s, s + len(chunk), dtype=np.uint64), "shingles": chunk})
-                stated = items.explain(shingles=sets[0], threshold=threshold, plan="buckets").expected_recall
+                stated = items.explain(shingles=sets[0], threshold=threshold, plan="buckets").recall
                 found = []
                 for s in range(0, n, batch):
                     hits = items.search_many(

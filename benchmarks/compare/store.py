@@ -32,7 +32,7 @@ def build(folder: Path, n: int, name: str = "items") -> tuple[Any, Any, list[flo
     for s in range(0, n, BATCH):
         signatures = rng.integers(0, 256, size=(BATCH, 128), dtype=np.uint8)
         keys = np.arange(s, s + BATCH, dtype=np.uint64)
-        times.append(seconds(lambda: items.put_many({"key": keys, "body": simindex.Signatures(signatures)})))  # noqa: B023
+        times.append(seconds(lambda: items.put_many({"key": keys, "body": signatures})))  # noqa: B023
     return db, items, times
 
 
@@ -101,7 +101,7 @@ def lookup(n: int = 1_000_000, queries: int = 100_000) -> list[Row]:
                 db.compact()
                 items = db["items"]
             ours, peers, ratio = paired(
-                lambda i=items: i.search_many(body=simindex.Signatures(mine), threshold=0.8, plan="buckets"),
+                lambda i=items: i.search_many(body=mine, threshold=0.8, plan="buckets"),
                 {"FastSketchLSH (memory)": lambda: peer.query(theirs, format="csr")},
                 runs=3,
             )
