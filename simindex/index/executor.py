@@ -137,20 +137,13 @@ class Source:
         """Return the true Jaccard similarity of each pair; where it is below the threshold, something below
         it.
         """
-        score = np.zeros(len(rows), np.float64)
-        if len(rows) == 0:
-            return score
         heap = self.table.originals(self.number)
         heap.need(rows)
-        starts = np.nonzero(np.diff(query, prepend=-1))[0].tolist()
-        for a, b in zip(starts, [*starts[1:], len(rows)], strict=True):
-            packed = self.queries.original(int(query[a]))
-            inter, size, sizes = kernels.intersect_sets(
-                packed, heap.first_rows, heap.addresses, rows[a:b], threshold
-            )
-            union = size + sizes.astype(np.int64) - inter
-            score[a:b] = inter / np.maximum(union, 1)
-        return score
+        packed = self.queries.originals
+        assert packed is not None
+        return kernels.jaccard_queries(
+            packed.data, packed.offsets, query, heap.first_rows, heap.addresses, rows, threshold
+        )
 
     def best(self, asking: I64, k: int, complete: bool) -> tuple[I64, U32, U16, F64]:
         """Return the k best rows of each query and all tied with the k-th."""

@@ -1,6 +1,6 @@
 from typing import Any
 
-from simindex.types import I64, U32, U64, Packed
+from simindex.types import F64, I64, U8, U32, U64, Packed
 
 def _select(level: int) -> None: ...
 def set_width(n: int) -> int: ...
@@ -16,3 +16,6 @@ def intersect_sets(
 def intersect_pairs(
     first_rows: U32, addresses: U64, rows_a: U32, rows_b: U32, min_jaccard: float = 0.0
 ) -> tuple[U32, U32, U32]: ...
+def jaccard_queries(
+    data: U8, offsets: I64, query: I64, first_rows: U32, addresses: U64, rows: U32, min_jaccard: float = 0.0
+) -> F64: ...

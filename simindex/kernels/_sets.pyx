@@ -40,11 +40,13 @@ cdef extern from "setmatch.h" nogil:
     int si_query_set(si_query *q, const uint8_t *bytes, size_t length)
     int si_query_match(si_query *q, const uint8_t *bytes, size_t length, double t, uint32_t *inter,
                        uint32_t *size)
-    int si_match_rows(si_query *q, const si_heap *heap, const uint32_t *rows, int64_t m, double t,
-                      uint32_t *inter, uint32_t *sizes, int64_t *bad)
-    int si_match_pairs(si_query *q, const si_heap *heap, const uint32_t *rows_a, const uint32_t *rows_b,
-                       int64_t m, double t, uint32_t *inter, uint32_t *sizes_a, uint32_t *sizes_b,
-                       int64_t *bad, int *side)
+    ctypedef struct si_askers:
+        const uint8_t *data
+        const int64_t *offsets
+        const int64_t *of
+        const uint32_t *a
+    int si_match_rows(si_query *q, const si_askers *by, const si_heap *heap, const uint32_t *rows, int64_t m,
+                      double t, uint32_t *inter, uint32_t *sizes_q, uint32_t *sizes, int64_t *bad, int *side)
     void si_sets_select(int level)
 
 
@@ -244,8 +246,10 @@ def intersect_sets(const uint8_t[::1] query not None, const uint32_t[::1] first_
     cdef uint32_t[::1] out = inter, sz = sizes
     cdef si_query q
     cdef si_heap heap
-    cdef int status
+    cdef si_askers by
+    cdef int status, side = 0
     cdef const uint8_t *bytes = &query[0] if query.shape[0] else NULL
+    memset(&by, 0, sizeof(by))
     heap.n = first_rows.shape[0]
     heap.first_rows = &first_rows[0] if heap.n else NULL
     heap.addresses = &addresses[0] if heap.n else NULL
@@ -259,7 +263,8 @@ def intersect_sets(const uint8_t[::1] query not None, const uint32_t[::1] first_
             raise corrupt("the query")
         if m:
             with nogil:
-                status = si_match_rows(&q, &heap, &rows[0], m, min_jaccard, &out[0], &sz[0], &bad)
+                status = si_match_rows(&q, &by, &heap, &rows[0], m, min_jaccard, &out[0], NULL, &sz[0],
+                                       &bad, &side)
             if status:
                 raise failure(status, rows[bad])
         return inter, q.set.n, sizes
@@ -287,17 +292,83 @@ def intersect_pairs(const uint32_t[::1] first_rows not None, const uint64_t[::1]
     cdef uint32_t[::1] out = inter, sa = sizes_a, sb = sizes_b
     cdef si_query q
     cdef si_heap heap
+    cdef si_askers by
     cdef int status, side = 0
+    memset(&by, 0, sizeof(by))
+    by.a = &rows_a[0]
     heap.n = first_rows.shape[0]
     heap.first_rows = &first_rows[0] if heap.n else NULL
     heap.addresses = &addresses[0] if heap.n else NULL
     memset(&q, 0, sizeof(q))
     try:
         with nogil:
-            status = si_match_pairs(&q, &heap, &rows_a[0], &rows_b[0], m, min_jaccard, &out[0], &sa[0],
-                                    &sb[0], &bad, &side)
+            status = si_match_rows(&q, &by, &heap, &rows_b[0], m, min_jaccard, &out[0], &sa[0], &sb[0],
+                                   &bad, &side)
         if status:
             raise failure(status, rows_b[bad] if side else rows_a[bad])
         return inter, sizes_a, sizes_b
     finally:
         si_query_free(&q)
+
+
+def jaccard_queries(const uint8_t[::1] data not None, const int64_t[::1] offsets not None,
+                    const int64_t[::1] query not None, const uint32_t[::1] first_rows not None,
+                    const uint64_t[::1] addresses not None, const uint32_t[::1] rows not None,
+                    double min_jaccard=0.0):
+    """Return float64, shape (m,): the Jaccard similarity of packed set query[i] and stored set rows[i].
+
+    data, offsets: the packed sets of n queries, set j is data[offsets[j]:offsets[j + 1]]. query: int64, shape
+    (m,); neighbours of the same query decode it once. first_rows, addresses: see intersect_sets. 0.0 where
+    the similarity is below min_jaccard.
+
+    Raises CorruptStore for a row without an original and for broken bytes, ValueError for a bad threshold,
+    IndexError for a query that is not there. Releases the GIL.
+    """
+    check_heap(first_rows, addresses)
+    check_threshold(min_jaccard)
+    cdef int64_t m = rows.shape[0], n = offsets.shape[0] - 1, bad = 0, i, both
+    if query.shape[0] != m:
+        raise ValueError(f"{query.shape[0]} queries for {m} rows")
+    scores = np.zeros(m, np.float64)
+    if m == 0:
+        return scores
+    for i in range(m):
+        if not 0 <= query[i] < n:
+            raise IndexError(f"query {query[i]} is not in 0..{n - 1}")
+        if not 0 <= offsets[query[i]] <= offsets[query[i] + 1] <= data.shape[0]:
+            raise ValueError(
+                f"query {query[i]} lies at {offsets[query[i]]}..{offsets[query[i] + 1]}, outside the "
+                f"{data.shape[0]} bytes"
+            )
+    counts = np.empty((3, m), np.uint32)
+    cdef uint32_t[:, ::1] c = counts
+    cdef double[::1] score = scores
+    cdef uint8_t nothing = 0
+    cdef si_query q
+    cdef si_heap heap
+    cdef si_askers by
+    cdef int status, side = 0
+    memset(&by, 0, sizeof(by))
+    by.data = &data[0] if data.shape[0] else &nothing
+    by.offsets = &offsets[0]
+    by.of = &query[0]
+    heap.n = first_rows.shape[0]
+    heap.first_rows = &first_rows[0] if heap.n else NULL
+    heap.addresses = &addresses[0] if heap.n else NULL
+    memset(&q, 0, sizeof(q))
+    try:
+        with nogil:
+            status = si_match_rows(&q, &by, &heap, &rows[0], m, min_jaccard, &c[0, 0], &c[1, 0], &c[2, 0],
+                                   &bad, &side)
+        if status and not side:
+            raise MemoryError("no memory") if status == SI_SETS_MEMORY else corrupt(f"query {query[bad]}")
+        if status:
+            raise failure(status, rows[bad])
+    finally:
+        si_query_free(&q)
+    with nogil:
+        for i in range(m):
+            both = <int64_t>c[1, i] + c[2, i] - c[0, i]
+            if c[0, i]:
+                score[i] = <double>c[0, i] / <double>both
+    return scores

@@ -228,11 +228,21 @@ def test_intersections_equal_the_twin(level, threshold) -> None:
             assert (size_q, sizes.tolist()) == (expected[0][1], [e[2] for e in expected])
             assert sizes.tolist() == counts.tolist()
         a, b = np.repeat(rows, len(rows)), np.tile(rows, len(rows))
+        scores = kernels.jaccard_queries(
+            packed.data,
+            packed.offsets,
+            (a - 1000).astype(np.int64),
+            heap.first_rows,
+            heap.addresses,
+            b,
+            threshold,
+        )
         inter, size_a, size_b = kernels.intersect_pairs(heap.first_rows, heap.addresses, a, b, threshold)
         expected = [
             twin.intersect(strings[i - 1000], strings[j - 1000], threshold) for i, j in zip(a, b, strict=True)
         ]
         assert list(zip(inter.tolist(), size_a.tolist(), size_b.tolist(), strict=True)) == expected
+        assert scores.tolist() == [i / (x + y - i) if i else 0.0 for i, x, y in expected]
 
 
 @given(hash_lists, hash_lists, st.sampled_from(LEVELS), st.floats(0, 1))
@@ -331,6 +341,35 @@ def test_a_row_without_original_and_a_broken_one_are_named() -> None:
         )
     with pytest.raises(CorruptStore, match="original of row 8"):
         kernels.intersect_sets(query, heap.first_rows, heap.addresses, np.array([7, 9, 8], np.uint32))
+
+
+def test_broken_offsets_of_a_block_are_corrupt() -> None:
+    for broken in (0, 31, 2**31, 2**32 - 1):
+        heap = heap_of([pack([1, 2, 3])] * 4)
+        heap.blocks[0][32 + 8 : 32 + 12] = np.frombuffer(np.uint32(broken).tobytes(), np.uint8)
+        with pytest.raises(CorruptStore, match="original of row 1"):
+            kernels.intersect_sets(pack([1]), heap.first_rows, heap.addresses, np.array([0, 1], np.uint32))
+
+
+def test_bad_queries_are_named() -> None:
+    heap = heap_of([pack([1, 2])])
+    data, row = np.frombuffer(b"\x00\x02\x03", np.uint8), np.array([0], np.uint32)
+
+    def ask(offsets, query) -> None:
+        of = np.array(query, np.int64)
+        kernels.jaccard_queries(
+            data, np.array(offsets, np.int64), of, heap.first_rows, heap.addresses, row, 0.5
+        )
+
+    with pytest.raises(CorruptStore, match="query 0 is not a packed set"):
+        ask([0, 3], [0])
+    with pytest.raises(IndexError, match="query 1"):
+        ask([0, 3], [1])
+    with pytest.raises(ValueError, match="outside the 3 bytes"):
+        ask([0, 4], [0])
+    with pytest.raises(ValueError, match="2 queries for 1 rows"):
+        ask([0, 3], [0, 0])
+    ask([0, 0], [0])
 
 
 def test_empty_sets_match_nothing() -> None:

@@ -269,11 +269,34 @@ static inline const uint8_t *si_heap_set(const si_heap *heap, uint32_t row, size
     return value;
 }
 
-#define SI_MATCH_AHEAD 4
+#define SI_MATCH_AHEAD 8
 
-/* One query against many rows. Returns a status; *bad is the index of the row at fault. */
-static inline int si_match_rows(si_query *q, const si_heap *heap, const uint32_t *rows, int64_t m, double t,
-                         uint32_t *inter, uint32_t *sizes, int64_t *bad) {
+/* Who asks about rows[i]: the set that is decoded already; packed set of[i] of (data, offsets); or stored row a[i].
+ * Neighbours with the same asker decode it once. */
+typedef struct {
+    const uint8_t *data;
+    const int64_t *offsets, *of;
+    const uint32_t *a;
+} si_askers;
+
+static inline int si_next_asker(si_query *q, const si_askers *by, const si_heap *heap, int64_t i) {
+    if (by->of) {
+        if (i && by->of[i] == by->of[i - 1]) return SI_SETS_FINE;
+        const int64_t *at = by->offsets + by->of[i];
+        return si_query_set(q, by->data + at[0], (size_t)(at[1] - at[0]));
+    }
+    if (!by->a || (i && by->a[i] == by->a[i - 1])) return SI_SETS_FINE;
+    size_t length;
+    const uint8_t *bytes = si_heap_set(heap, by->a[i], &length);
+    if (!bytes) return SI_SETS_MISSING;
+    return length == SIZE_MAX ? SI_SETS_CORRUPT : si_query_set(q, bytes, length);
+}
+
+/* Rows against their askers. Returns a status; *bad is the index of the pair at fault, *side 1 if it is rows[*bad].
+ * sizes_q may be null. */
+static inline int si_match_rows(si_query *q, const si_askers *by, const si_heap *heap, const uint32_t *rows, int64_t m,
+                                double t, uint32_t *inter, uint32_t *sizes_q, uint32_t *sizes, int64_t *bad,
+                                int *side) {
     const uint8_t *ahead[SI_MATCH_AHEAD];
     size_t length[SI_MATCH_AHEAD];
     for (int64_t i = 0; i < m + SI_MATCH_AHEAD; i++) {
@@ -281,40 +304,21 @@ static inline int si_match_rows(si_query *q, const si_heap *heap, const uint32_t
         int slot = (int)(i % SI_MATCH_AHEAD);
         if (done >= 0) {
             *bad = done;
+            *side = 0;
+            int status = si_next_asker(q, by, heap, done);
+            if (status) return status;
+            *side = 1;
             if (!ahead[slot]) return SI_SETS_MISSING;
             if (length[slot] == SIZE_MAX) return SI_SETS_CORRUPT;
-            int status = si_query_match(q, ahead[slot], length[slot], t, inter + done, sizes + done);
+            status = si_query_match(q, ahead[slot], length[slot], t, inter + done, sizes + done);
             if (status) return status;
+            if (sizes_q) sizes_q[done] = q->set.n;
         }
         if (i < m) {
             ahead[slot] = si_heap_set(heap, rows[i], &length[slot]);
             if (ahead[slot] && length[slot] != SIZE_MAX)
                 for (size_t at = 0; at < length[slot] && at < 512; at += 64) __builtin_prefetch(ahead[slot] + at);
         }
-    }
-    return SI_SETS_FINE;
-}
-
-/* Pairs of rows; a run of equal rows_a decodes that set once. */
-static inline int si_match_pairs(si_query *q, const si_heap *heap, const uint32_t *rows_a, const uint32_t *rows_b, int64_t m,
-                          double t, uint32_t *inter, uint32_t *sizes_a, uint32_t *sizes_b, int64_t *bad, int *side) {
-    for (int64_t i = 0; i < m;) {
-        int64_t stop = i + 1;
-        while (stop < m && rows_a[stop] == rows_a[i]) stop++;
-        size_t length;
-        const uint8_t *bytes = si_heap_set(heap, rows_a[i], &length);
-        *bad = i;
-        *side = 0;
-        if (!bytes) return SI_SETS_MISSING;
-        int status = length == SIZE_MAX ? SI_SETS_CORRUPT : si_query_set(q, bytes, length);
-        if (status) return status;
-        *side = 1;
-        int64_t at = 0;
-        status = si_match_rows(q, heap, rows_b + i, stop - i, t, inter + i, sizes_b + i, &at);
-        *bad = i + at;
-        if (status) return status;
-        for (int64_t k = i; k < stop; k++) sizes_a[k] = q->set.n;
-        i = stop;
     }
     return SI_SETS_FINE;
 }
