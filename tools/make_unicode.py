@@ -70,7 +70,8 @@ def fold_all(text: str) -> str:
 
 
 def mapping(c: int, form: str, fold: bool) -> tuple[int, str] | None:
-    """Return how `c` is replaced: None (by itself), SIMPLE and the result, or COMPLEX and the decomposition."""
+    """Return how `c` is replaced: None (by itself), SIMPLE and the result, or COMPLEX and the
+    decomposition."""
     x = chr(c)
     if 0xD800 <= c < 0xE000:
         return None

@@ -13,10 +13,10 @@ from simindex.types import ABSENT, EMPTY, I64, PRESENT, Array, Features
 def set_features(values: Sequence[Iterable[str | bytes | int] | Array | None]) -> Features:
     """Return the member hashes of sets; None is ABSENT, an empty set EMPTY. Repeats and order do not count.
 
-    str and bytes are hashed by h64/1 of their bytes (UTF-8; surrogates in three bytes) with different seeds, so "a"
-    and b"a" are two members; whole numbers from 0 to 2**64 - 1 are mixed once, so ready hashes need no mark. An
-    item may also be an integer array. Raises FeatureError, naming the position, for bool, float, negative or larger
-    numbers, other types, and for a str or bytes where a set belongs.
+    str and bytes are hashed by h64/1 of their bytes (UTF-8; surrogates in three bytes) with different seeds,
+    so "a" and b"a" are two members; whole numbers from 0 to 2**64 - 1 are mixed once, so ready hashes need no
+    mark. An item may also be an integer array. Raises FeatureError, naming the position, for bool, float,
+    negative or larger numbers, other types, and for a str or bytes where a set belongs.
     """
     if isinstance(values, str | bytes):
         raise FeatureError(f"values is one {type(values).__name__}: give a sequence of sets")
@@ -27,7 +27,7 @@ def set_features(values: Sequence[Iterable[str | bytes | int] | Array | None]) -
 
 
 def set_features_csr(hashes: Array, ptr: Array) -> Features:
-    """Return features of sets of ready hashes in compressed rows: members of set i are hashes[ptr[i]:ptr[i + 1]].
+    """Return features of sets of ready hashes in compressed rows (set i: hashes[ptr[i]:ptr[i + 1]]).
 
     hashes: whole numbers, shape (m,), each mixed once as in `set_features`. ptr: shape (n + 1,), from 0 to m.
     """

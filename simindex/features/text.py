@@ -44,20 +44,23 @@ class TextSettings:
     normalize: "none", "nfc" (default) or "nfkc".
     casefold:  full Unicode case folding ("ß" and "ss" are one).
 
-    The pipeline: UTF-8 is decoded; a byte that fits no well-formed sequence becomes a character of its own, equal to
-    the same bad byte only, and a surrogate in three-byte form is a character too: nothing raises. Then
+    The pipeline: UTF-8 is decoded; a byte that fits no well-formed sequence becomes a character of its own,
+    equal to the same bad byte only, and a surrogate in three-byte form is a character too: nothing
+    raises. Then
 
         none: casefold(x)        nfc: NFC(casefold(NFD(x)))        nfkc: NFC(casefold(NFKD(casefold(NFD(x)))))
 
-    without `casefold` what is left of that, so canonically equivalent texts (nfc), and compatible ones (nfkc), are
-    the same. Deviates from Unicode in one thing: more than 128 code points that all join into one character are
-    normalised in pieces of 128. All tables are the package's own, of one version (`unicode_version`).
+    without `casefold` what is left of that, so canonically equivalent texts (nfc), and compatible ones
+    (nfkc), are the same. Deviates from Unicode in one thing: more than 128 code points that all join into one
+    character are normalised in pieces of 128. All tables are the package's own, of one version
+    (`unicode_version`).
 
-    words: a token is a run of letters, marks, numbers and "_" of any script. A letter of a script written without
-    spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is a token by itself, together with the marks that
-    follow it. With nfc and nfkc, default-ignorable characters (soft hyphen, joiners, variation selectors, byte-order
-    marks) are dropped before anything else and so do not divide words; U+200B ZERO WIDTH SPACE does. With none they
-    stay and count by their category (a soft hyphen divides). Bad bytes and surrogates divide.
+    words: a token is a run of letters, marks, numbers and "_" of any script. A letter of a script written
+    without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) is a token by itself, together with
+    the marks that follow it. With nfc and nfkc, default-ignorable characters (soft hyphen, joiners, variation
+    selectors, byte-order marks) are dropped before anything else and so do not divide words; U+200B ZERO
+    WIDTH SPACE does. With none they stay and count by their category (a soft hyphen divides). Bad bytes and
+    surrogates divide.
 
     chars: code points, each run of white space made one blank, none at the ends; nothing is dropped.
 

@@ -13,12 +13,13 @@ cdef extern from "jsonl.h" nogil:
         const uint8_t *label
         size_t field_n
         size_t label_n
-    int SI_JSON_OK, SI_JSON_BLANK, SI_JSON_MISSING, SI_JSON_NULL, SI_JSON_NOT_TEXT, SI_JSON_BROKEN, SI_JSON_REFUSED
+    int SI_JSON_OK, SI_JSON_BLANK, SI_JSON_MISSING, SI_JSON_NULL, SI_JSON_NOT_TEXT
+    int SI_JSON_BROKEN, SI_JSON_REFUSED
     int SI_LABEL_ABSENT, SI_LABEL_STRING, SI_LABEL_NUMBER, SI_LABEL_OTHER
     int64_t si_count_lines(const uint8_t *p, const uint8_t *end)
-    int64_t si_json_lines(si_json *s, const uint8_t *data, int64_t at, int64_t size, int64_t n, int64_t *start,
-                          int64_t *stop, uint8_t *status, uint8_t *text, int64_t *offsets, int64_t *label_start,
-                          int64_t *label_stop, uint8_t *label_kind)
+    int64_t si_json_lines(si_json *s, const uint8_t *data, int64_t at, int64_t size, int64_t n,
+                          int64_t *start, int64_t *stop, uint8_t *status, uint8_t *text, int64_t *offsets,
+                          int64_t *label_start, int64_t *label_stop, uint8_t *label_kind)
     void si_span_select(int level)
 
 JSON_OK = SI_JSON_OK
@@ -46,17 +47,20 @@ def scan_jsonl(const uint8_t[::1] data not None, bytes field not None, bytes lab
     """Return a JsonLines: what `field` and `label` are in each whole line of `data`.
 
     data:   whole lines and perhaps the beginning of another, which is left unless `final`.
-    field, label: names of top-level keys (UTF-8). first: the stream starts here; a byte-order mark is skipped.
+    field, label: names of top-level keys (UTF-8). first: the stream starts here; a byte-order mark is
+    skipped.
 
-    consumed: bytes taken. Per line, n rows: start, end (int64: its bytes, without the newline); status (uint8):
-    JSON_OK; JSON_BLANK; JSON_MISSING, JSON_NULL, JSON_NOT_TEXT (sound JSON, but no text there); JSON_BROKEN (surely no
-    JSON object); JSON_REFUSED (left to a full parser, sound or not: a repeated field or label, an escape in a
-    top-level key, a lone surrogate escape, numbers near or beyond a double's range, nesting over 64).
-    text (uint8), offsets (int64, n + 1): the field's text as UTF-8, escapes resolved; empty unless JSON_OK.
-    label_start, label_end (int64): the label's JSON value in `data`, with its quotes, -1 without one; label_kind
-    (uint8): LABEL_ABSENT, LABEL_STRING (no escapes inside), LABEL_NUMBER, LABEL_OTHER; absent also in broken lines.
+    consumed: bytes taken. Per line, n rows: start, end (int64: its bytes, without the newline); status
+    (uint8): JSON_OK; JSON_BLANK; JSON_MISSING, JSON_NULL, JSON_NOT_TEXT (sound JSON, but no text there);
+    JSON_BROKEN (surely no JSON object); JSON_REFUSED (left to a full parser, sound or not: a repeated field
+    or label, an escape in a top-level key, a lone surrogate escape, numbers near or beyond a double's range,
+    nesting over 64). text (uint8), offsets (int64, n + 1): the field's text as UTF-8, escapes resolved; empty
+    unless JSON_OK. label_start, label_end (int64): the label's JSON value in `data`, with its quotes, -1
+    without one; label_kind (uint8): LABEL_ABSENT, LABEL_STRING (no escapes inside), LABEL_NUMBER,
+    LABEL_OTHER; absent also in broken lines.
 
-    Every line is validated whole (RFC 8259 and its UTF-8), so JSON_OK means that any parser gives the same text.
+    Every line is validated whole (RFC 8259 and its UTF-8), so JSON_OK means that any parser gives the same
+    text.
     """
     cdef int64_t size = data.shape[0], at = 0, n = 0, consumed = 0
     cdef const uint8_t *p = &data[0] if size else NULL
@@ -93,6 +97,7 @@ def scan_jsonl(const uint8_t[::1] data not None, bytes field not None, bytes lab
     if n:
         with nogil:
             consumed = si_json_lines(&scan, p, at, size, n, &start_view[0], &end_view[0], &status_view[0],
-                                     &text_view[0], &offsets_view[0], &label_start_view[0], &label_end_view[0],
-                                     &kind_view[0])
-    return JsonLines(consumed, start, end, status, text[:offsets[n]], offsets, label_start, label_end, label_kind)
+                                     &text_view[0], &offsets_view[0], &label_start_view[0],
+                                     &label_end_view[0], &kind_view[0])
+    return JsonLines(consumed, start, end, status, text[:offsets[n]], offsets, label_start, label_end,
+                     label_kind)

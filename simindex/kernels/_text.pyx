@@ -1,7 +1,8 @@
 # cython: language_level=3
 """Text and sets to 64-bit hashes: h64/1, word and character shingles, tokens of Python sets.
 
-csrc/hash64.h, shingle.h, clean.h and tokens.h state what is frozen; kernels/reference/text.py says it plainly.
+csrc/hash64.h, shingle.h, clean.h and tokens.h state what is frozen; kernels/reference/text.py says it
+plainly.
 """
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
@@ -15,7 +16,8 @@ from simindex.errors import FeatureError
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
-    int PyBuffer_FillInfo(Py_buffer *view, object owner, void *p, Py_ssize_t n, int readonly, int flags) except -1
+    int PyBuffer_FillInfo(Py_buffer *view, object owner, void *p, Py_ssize_t n, int readonly,
+                          int flags) except -1
     unsigned long long PyLong_AsUnsignedLongLong(object value) except? 0xFFFFFFFFFFFFFFFF
 
 cdef extern from "rows.h" nogil:
@@ -145,8 +147,9 @@ def shingle_texts(const uint8_t[::1] data not None, const int64_t[::1] offsets n
     """Return the shingle hashes of n texts: (hashes uint64[m], ptr int64[n + 1], state uint8[n]).
 
     data, offsets: UTF-8 (types.Packed); no bytes are refused. kind: 0 words, 1 chars; n: 1 to 64 of them.
-    normalize: 0 none, 1 nfc, 2 nfkc. States: EMPTY (no token), PRESENT, SHORTENED (fewer than n tokens: one shingle
-    of them all). Hashes stand in text order, repeats and all. features.TextSettings says what a token is.
+    normalize: 0 none, 1 nfc, 2 nfkc. States: EMPTY (no token), PRESENT, SHORTENED (fewer than n tokens: one
+    shingle of them all). Hashes stand in text order, repeats and all. features.TextSettings says what a token
+    is.
     """
     _check_packed(data, offsets)
     _check_settings(kind, n, normalize)
@@ -160,13 +163,15 @@ def shingle_texts(const uint8_t[::1] data not None, const int64_t[::1] offsets n
     cdef const uint8_t *p = &data[0] if data.shape[0] else NULL
     cdef si_hashes found
     cdef int failed = 0
+    cdef int64_t room
     found.hash = NULL
     found.n = found.room = 0
     cdef si_text *text = si_text_new(kind, n, normalize, casefold)
     if text == NULL:
         raise MemoryError
     with nogil:
-        failed = si_hashes_need(&found, <size_t>((offsets[count] - offsets[0]) // (5 if kind == 0 else 1) + 16))
+        room = (offsets[count] - offsets[0]) // (5 if kind == 0 else 1) + 16
+        failed = si_hashes_need(&found, <size_t>room)
         if failed == 0:
             failed = si_text_batch(text, p, &offsets[0], count, &found, &ptr_view[0], &state_view[0])
     free(text)
@@ -244,8 +249,8 @@ cdef int _grow(uint8_t **data, size_t *room, size_t need) except -1:
 def pack_texts(texts):
     """Return texts as UTF-8 in one buffer: (data uint8, offsets int64[n + 1], absent uint8[n]).
 
-    texts: a sequence of str, bytes (taken as they are) or None (absent, no bytes). Lone surrogates are encoded as
-    three bytes. Raises FeatureError that names the position of anything else.
+    texts: a sequence of str, bytes (taken as they are) or None (absent, no bytes). Lone surrogates are
+    encoded as three bytes. Raises FeatureError that names the position of anything else.
     """
     cdef Py_ssize_t n = len(texts), i = 0, size = 0
     offsets = np.zeros(n + 1, np.int64)
@@ -331,8 +336,8 @@ cdef uint64_t _token(object token, Py_ssize_t item) except? 0:
 def hash_sets(sets):
     """Return the member hashes of Python sets: (hashes uint64[m], ptr int64[n + 1], absent uint8[n]).
 
-    sets: a sequence of iterables of str, bytes and whole numbers (0 to 2**64 - 1), uint64 arrays, or None (absent).
-    str and bytes by h64/1 of their bytes, with two seeds; numbers by mix64. Repeats are kept.
+    sets: a sequence of iterables of str, bytes and whole numbers (0 to 2**64 - 1), uint64 arrays, or None
+    (absent). str and bytes by h64/1 of their bytes, with two seeds; numbers by mix64. Repeats are kept.
     Raises FeatureError that names the position of the set at fault.
     """
     cdef Py_ssize_t n = len(sets), i = 0
@@ -352,7 +357,8 @@ def hash_sets(sets):
             if members is None:
                 missing[i] = 1
             elif isinstance(members, (str, bytes)):
-                raise FeatureError(f"set {i} is one {type(members).__name__}: a set is an iterable of members")
+                raise FeatureError(f"set {i} is one {type(members).__name__}: a set is an iterable of "
+                                   "members")
             elif isinstance(members, np.ndarray):
                 ready = _numbers(members, i)
                 if si_hashes_need(&found, <size_t>ready.shape[0]):
@@ -364,8 +370,8 @@ def hash_sets(sets):
                 try:
                     iterator = iter(members)
                 except TypeError:
-                    raise FeatureError(f"set {i} is a {type(members).__name__}: a set is an iterable of str, bytes "
-                                       "or whole numbers, a uint64 array, or None") from None
+                    raise FeatureError(f"set {i} is a {type(members).__name__}: a set is an iterable of "
+                                       "str, bytes or whole numbers, a uint64 array, or None") from None
                 for token in iterator:
                     if found.n == found.room and si_hashes_need(&found, 1024):
                         raise MemoryError

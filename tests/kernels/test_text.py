@@ -30,9 +30,12 @@ def shingles(text: str | bytes, kind: int = 0, n: int = 3, normalize: int = 1, c
 
 AWKWARD = st.sampled_from(
     list(
-        "aZ_9 \t\n-.é É e\u0301\u0327\u0345ßẞİıŉΐΰᾳᾼΑΆάσςΣ\u0308\u0338<>кЙй\u0306\u00ad\u200b\u200c\u200d\u2060\ufeff"
-        "東京、々〇かがカ\u3099ﾞｶー๑กำิ\u0e49ກໍາကာခ္កាំ្១\uac00\uac01\u1100\u1161\u11a8\u1160\u3164\uffa0ﷺﬁＡ１²½㌀"
-        "\u00a0\u2028\x1c\x85\u09c7\u09be\U0001d15e\U00020000\U000e0041\u034f\u0f71\u0f72\u0f80\u1e9b\ud835\ud83d\ude00"
+        "aZ_9 \t\n-.é É e\u0301\u0327\u0345ßẞİıŉΐΰᾳᾼΑΆάσςΣ\u0308\u0338<>кЙй"
+        "\u0306\u00ad\u200b\u200c\u200d\u2060\ufeff"
+        "東京、々〇かがカ\u3099ﾞｶー๑กำิ\u0e49ກໍາကာခ္កាំ្១"
+        "\uac00\uac01\u1100\u1161\u11a8\u1160\u3164\uffa0ﷺﬁＡ１²½㌀"
+        "\u00a0\u2028\x1c\x85\u09c7\u09be\U0001d15e\U00020000\U000e0041\u034f"
+        "\u0f71\u0f72\u0f80\u1e9b\ud835\ud83d\ude00"
     )
 )
 TEXTS = st.text(st.one_of(AWKWARD, AWKWARD, st.characters()), max_size=40)
@@ -45,7 +48,8 @@ BYTES = st.one_of(
 
 
 def is_comparable(raw: bytes) -> bool:
-    """Whether this Python's tables must agree with the package's: always, or on characters of old standing only."""
+    """Whether this Python's tables must agree with the package's: always, or on characters of old standing
+    only."""
     if SAME_UNICODE:
         return True
     points = twin.decode(raw)
@@ -124,7 +128,8 @@ def test_the_hash_equals_its_twin_at_every_length(isa) -> None:
 
 @pytest.mark.parametrize("length", [4, 8, 9, 16, 17, 40])
 def test_every_input_bit_reaches_every_output_bit(length) -> None:
-    # Avalanche: each of 64 output bits flips in half of 2,000 trials (seed 5), within 6 standard errors (0.067).
+    # Avalanche: each of 64 output bits flips in half of 2,000 trials (seed 5), within 6 standard errors
+    # (0.067).
     rng = np.random.default_rng(5)
     base = rng.integers(0, 256, (2000, length), np.uint8)
     offsets = np.arange(2001, dtype=np.int64) * length
@@ -138,7 +143,8 @@ def test_every_input_bit_reaches_every_output_bit(length) -> None:
 
 
 def test_no_collisions_and_even_buckets_among_a_million_short_words() -> None:
-    # 10^6 distinct words: a 64-bit collision has chance 3e-8; top and low 10 bits by chi-squared, 1,023 degrees of
+    # 10^6 distinct words: a 64-bit collision has chance 3e-8; top and low 10 bits by chi-squared, 1,023
+    # degrees of
     # freedom, alpha 1e-6 (bound 1,250).
     words = [b"w%07d" % i for i in range(1_000_000)]
     for hashes in (kernels.hash_bytes(*pack(words)), shingles_of(words)):

@@ -1,4 +1,5 @@
-"""Plain twin of _jsonl: the standard parser, line by line. It refuses nothing but what parsers disagree about."""
+"""Plain twin of _jsonl: the standard parser, line by line. It refuses nothing but what parsers disagree
+about."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
 """Plain twin of _text: what a token, a shingle and a hash are, said with Python's own text methods.
 
-It uses Python's unicodedata, so it equals the kernels where that has the package's UNICODE_VERSION (CPython 3.11
-has 14.0), and on all characters that did not change since.
+It uses Python's unicodedata, so it equals the kernels where that has the package's UNICODE_VERSION (CPython
+3.11 has 14.0), and on all characters that did not change since.
 """
 
 import unicodedata
@@ -99,7 +99,8 @@ def clean(points: list[int], normalize: str, casefold: bool, drop: bool) -> list
 
 
 def words(points: Iterable[int]) -> list[str]:
-    """Return the tokens: runs of letters, marks, numbers and "_"; single letters of scripts without spaces."""
+    """Return the tokens: runs of letters, marks, numbers and "_"; single letters of scripts without
+    spaces."""
     tokens: list[str] = []
     state = "gap"  # gap | run | unspaced
     for c in points:
