@@ -45,7 +45,8 @@ PIECES = st.sampled_from([b'"', b"\\", b"\\ud800", b"\\u0041", b"{", b"}", b"[",
                           b"\xed\xa0\x80",
                           b"0", b"-", b".", b"e5", b"1e999", b" ", b"\r", b"\x00", b"\x1f", b"null", b"NaN",
                           b"x",
-                          b'"text":"a"', b'"text":1', "é€😀".encode(), b"\xc3", b"\xf4\x90\x80\x80"])  # fmt: skip
+                          b'"text":"a"', b'"text":1', "é€😀".encode(), b"\xc3",
+                          b"\xf4\x90\x80\x80"])  # fmt: skip
 
 
 @st.composite
