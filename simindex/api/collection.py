@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from simindex.api.writing import WriteVerbs
 from simindex.errors import MapFull
+from simindex.index import searching
+from simindex.index.results import Hits
 from simindex.index.schema import Schema
+from simindex.index.single import Finders, one_query, read_once
 
 if TYPE_CHECKING:
     from simindex.api.database import Database
@@ -24,11 +27,26 @@ class Collection(WriteVerbs):
         super().__init__(schema)
         self._database = database
         self._number = number
+        self._finders = Finders(schema)
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
         with self._database._store.read() as snapshot:
             yield self._database._table(snapshot, self._number, self._schema)
+
+    def search(self, **arguments: Any) -> Hits:
+        search, value = searching.parse(self._schema, arguments)
+        value = read_once(value)
+        query = None if value is None else one_query(search.field, value)
+        with self._database._store.read() as snapshot:
+            table = self._database._table(snapshot, self._number, self._schema)
+            if query is not None:
+                hits = self._finders.search(table, search, query)
+                if hits is not None:
+                    return hits
+            return searching.search_value(table, self._schema, search, value)
+
+    search.__doc__ = WriteVerbs.search.__doc__
 
     def _write(self, action: Callable[[Any], T]) -> T:
         for left in reversed(range(_TRIES)):

@@ -73,6 +73,12 @@ class Field:
         """The banding scheme of this field's signatures."""
         return lsh.Bands(self.bands, self.rows, self.family)
 
+    @cached_property
+    def text_arguments(self) -> tuple[int, int, int, bool]:
+        """The text settings as the kernels take them."""
+        assert self.text is not None
+        return self.text.arguments()
+
     @property
     def is_exact(self) -> bool:
         """Whether true Jaccard decides (verify="exact")."""

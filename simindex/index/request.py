@@ -13,6 +13,7 @@ from simindex.index.spelling import unknown
 Accept = Literal["likely", "possible"]
 OPTIONS = ("threshold", "k", "exact", "plan", "budget", "recall", "accept", "where", "params", "radius")
 _NONE: dict[str, Any] = {}
+_KEPT = 512
 
 
 @dataclass(frozen=True, slots=True)

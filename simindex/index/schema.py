@@ -72,6 +72,11 @@ class Schema:
         return {name: i + 1 for i, name in enumerate(self.fields)}
 
     @cached_property
+    def searches(self) -> dict[Any, Any]:
+        """Searches that were checked already (request.build_search)."""
+        return {}
+
+    @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """Column name to the fields that it feeds."""
         fed: dict[str, list[str]] = {}

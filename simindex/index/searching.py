@@ -17,6 +17,11 @@ def parse(schema: Schema, arguments: dict[str, Any]) -> tuple[Search, Any]:
     return build_search(schema, name, options), value
 
 
+def search_value(table: Any, schema: Schema, search: Search, value: Any) -> Hits:
+    """Return the hits of one value, the long way. Raises FeatureError."""
+    return search_one(table, schema, search, make_query(search.field, value))
+
+
 def search_one(table: Any, schema: Schema, search: Search, query: Queries) -> Hits:
     """Return the hits of one ready query."""
     found = find(table, schema.numbers[search.name], search, query)

@@ -83,6 +83,7 @@ from simindex.kernels._scan import (
     pair_equal,
     scan_equal,
 )
+from simindex.kernels._search import Finder
 from simindex.kernels._sets import (
     intersect_packed,
     intersect_pairs,
@@ -123,6 +124,7 @@ __all__ = [
     "MINHASH_SCHEMES",
     "UNICODE_VERSION",
     "BucketLinker",
+    "Finder",
     "JsonLines",
     "TextStream",
     "address_of",

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Kernels of records: packing, stamping, and reading keys without an object per row (layout: csrc/records.h).
 
-A stored record is named by (first_rows, addresses, row): the heap table of csrc/heap.h, whose blocks the caller has
-fetched and keeps readable during the call.
+A stored record is named by (first_rows, addresses, row): the heap table of csrc/heap.h, whose blocks the
+caller has fetched and keeps readable during the call.
 """
 
 import numpy as np
@@ -19,10 +19,10 @@ cdef extern from "records.h" nogil:
         const uint8_t *attributes
         uint32_t attributes_length
     int si_read_record(const uint8_t *p, uint32_t length, si_record *out)
-    int si_stored_record(const uint32_t *first_rows, const uint64_t *addresses, int64_t blocks, uint32_t row,
-                         si_record *out)
-    uint64_t si_write_record(uint8_t *p, uint8_t mark, uint64_t number, const uint8_t *key, uint32_t key_length,
-                             const uint8_t *attributes, uint64_t attributes_length)
+    int si_stored_record(const uint32_t *first_rows, const uint64_t *addresses, int64_t blocks,
+                         uint32_t row, si_record *out)
+    uint64_t si_write_record(uint8_t *p, uint8_t mark, uint64_t number, const uint8_t *key,
+                             uint32_t key_length, const uint8_t *attributes, uint64_t attributes_length)
     uint64_t si_load_be64(const uint8_t *p)
     void si_store_be64(uint8_t *p, uint64_t v)
     uint8_t U64 "SI_RECORD_U64"
@@ -31,7 +31,8 @@ cdef extern from "records.h" nogil:
 
 
 def _select(int level):
-    """Choose the instruction-set level of this module's kernels (see kernels/dispatch.py): one for all here."""
+    """Choose the instruction-set level of this module's kernels (see kernels/dispatch.py): one for all here.
+    """
 
 
 cdef int _check_offsets(const int64_t[::1] offsets, int64_t size) except -1:
@@ -47,8 +48,9 @@ cdef int _check_offsets(const int64_t[::1] offsets, int64_t size) except -1:
 def pack_records(keys not None, key_offsets, bint text, attributes=None, attribute_offsets=None):
     """Return (data uint8, offsets int64 (n + 1,)): records with sequence 0.
 
-    keys: uint64 (n,) for int keys (key_offsets None); else their bytes with int64 offsets, str when `text`, else bytes.
-    attributes: the packed attributes of each, with offsets; an empty one, or None for all, stands for no attributes.
+    keys: uint64 (n,) for int keys (key_offsets None); else their bytes with int64 offsets, str when `text`,
+    else bytes. attributes: the packed attributes of each, with offsets; an empty one, or None for all, stands
+    for no attributes.
     """
     cdef const uint64_t[::1] numbers = None
     cdef const uint8_t[::1] names = None, extra = None
@@ -101,7 +103,8 @@ def pack_records(keys not None, key_offsets, bint text, attributes=None, attribu
 
 def stamp_records(uint8_t[::1] data not None, const int64_t[::1] offsets not None,
                   const uint64_t[::1] sequences not None):
-    """Write the sequence of each record into it, in place. Raises ValueError where the bytes are no record."""
+    """Write the sequence of each record into it, in place. Raises ValueError where the bytes are no record.
+    """
     cdef int64_t i, n = offsets.shape[0] - 1, bad = -1
     cdef si_record record
     _check_offsets(offsets, data.shape[0])
@@ -128,7 +131,9 @@ cdef int _check_table(const uint32_t[::1] first_rows, const uint64_t[::1] addres
 
 def record_int_keys(const uint32_t[::1] first_rows not None, const uint64_t[::1] addresses not None,
                     const uint32_t[::1] rows not None):
-    """Return the int keys of stored rows, uint64 (n,). Raises ValueError that names a row without such a record."""
+    """Return the int keys of stored rows, uint64 (n,). Raises ValueError that names a row without such a
+    record.
+    """
     cdef int64_t i, n = rows.shape[0], bad = -1
     cdef si_record record
     _check_table(first_rows, addresses, n)
@@ -148,7 +153,9 @@ def record_int_keys(const uint32_t[::1] first_rows not None, const uint64_t[::1]
 
 def record_keys(const uint32_t[::1] first_rows not None, const uint64_t[::1] addresses not None,
                 const uint32_t[::1] rows not None):
-    """Return (data, offsets): the str or bytes keys of stored rows as their bytes. Raises ValueError as above."""
+    """Return (data, offsets): the str or bytes keys of stored rows as their bytes. Raises ValueError as
+    above.
+    """
     cdef int64_t i, n = rows.shape[0], bad = -1, total = 0
     cdef si_record record
     _check_table(first_rows, addresses, n)
@@ -168,15 +175,16 @@ def record_keys(const uint32_t[::1] first_rows not None, const uint64_t[::1] add
     cdef uint8_t[::1] out = data
     with nogil:
         for i in range(n):
-            si_stored_record(&first_rows[0], &addresses[0], first_rows.shape[0], rows[i], &record)
-            if record.key_length:
+            if si_stored_record(&first_rows[0], &addresses[0], first_rows.shape[0], rows[i], &record) \
+                    and record.key_length:
                 memcpy(&out[ends[i]], record.key, record.key_length)
     return data, offsets
 
 
 def record_sequences(const uint32_t[::1] first_rows not None, const uint64_t[::1] addresses not None,
                      const uint32_t[::1] rows not None):
-    """Return the sequences of stored rows, uint64 (n,). Raises ValueError that names a row without a record."""
+    """Return the sequences of stored rows, uint64 (n,). Raises ValueError that names a row without a record.
+    """
     cdef int64_t i, n = rows.shape[0], bad = -1
     cdef si_record record
     _check_table(first_rows, addresses, n)
@@ -196,7 +204,8 @@ def record_sequences(const uint32_t[::1] first_rows not None, const uint64_t[::1
 def match_records(const uint32_t[::1] first_rows not None, const uint64_t[::1] addresses not None,
                   const uint32_t[::1] rows not None, const uint8_t[::1] data not None,
                   const int64_t[::1] offsets not None, const int64_t[::1] which not None, bint key_only):
-    """Return uint8 (n,): whether the record of rows[i] equals record which[i] of (data, offsets) but for its sequence.
+    """Return uint8 (n,): whether the record of rows[i] equals record which[i] of (data, offsets) but for its
+    sequence.
 
     key_only: compare keys alone. A row without a record raises ValueError.
     """

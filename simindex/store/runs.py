@@ -247,6 +247,11 @@ class PostingsReader:
         at = len(self._table) - 5 * len(self._blocks)
         return self._table[at + begin : at + begin + n]
 
+    @property
+    def table(self) -> U64:
+        """What the lookup kernel reads (csrc/runlookup.h)."""
+        return self._table
+
     # What they hold
 
     def lookup(self, txn: Any, keys: U64, live: U64) -> tuple[I64, U32]:

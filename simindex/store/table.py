@@ -144,6 +144,15 @@ class Table:
         _ = raw.txn
         return self._view.live(raw).addresses
 
+    @property
+    def view(self) -> CollectionView:
+        """What snapshots of one state share: the same object means the same rows at the same addresses."""
+        return self._view
+
+    def runs(self, number: int) -> U64:
+        """Return the table that lookups of a field read (csrc/runlookup.h); it fills up with use."""
+        return self._view.postings(self._raw, number).table
+
     def signatures(self, number: int) -> SignatureTable:
         """Return the signatures of field `number`."""
         field, rows_per_block, header = self._view.shapes[number]
