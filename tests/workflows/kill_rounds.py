@@ -9,9 +9,11 @@ end, and its outputs are compared with those of a run that nothing disturbed.
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from simindex.workflows.dedup import Options, dedup, ingest
@@ -34,6 +36,8 @@ def run(folder: Path, seconds: float | None) -> bool:
                 Options(inputs=(source,), output=out, key="id", on_error="skip", threads=2, sample=0, **names)
             )
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -64,7 +68,7 @@ def main() -> None:
             run(folder, None)
         wrong += [(folder / name).read_bytes() for name in OUTPUTS] != want
         for path in folder.glob("*.partial*"):  # of a kill between the last rename and the end
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     print(json.dumps({"kills": kills, "states": states, "wrong": wrong}))
 
 

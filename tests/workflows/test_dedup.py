@@ -230,6 +230,7 @@ def test_a_kill_at_any_moment_leaves_what_the_same_command_goes_on_from(tmp_path
     done = subprocess.run([sys.executable, script, tmp_path, str(rounds)], check=True, capture_output=True)
     found = json.loads(done.stdout)
     assert found["wrong"] == 0
+    assert leftovers(tmp_path) == []
     assert found["states"] >= rounds // 2, f"the kills came too early or too late to test anything: {found}"
 
 

@@ -51,7 +51,6 @@ def read(
                 batch.file,
                 batch.offset,
                 batch.stop,
-                batch.first_line,
                 found.lines,
                 len(found),
                 found.accepted,
@@ -130,9 +129,8 @@ def test_batches_end_at_lines_and_add_up(
     batches = list(source.batches(Place()))
     assert b"".join(batch.payload for batch in batches) == data
     assert all(batch.payload.endswith(b"\n") for batch in batches[:-1])
-    assert [batch.first_line for batch in batches] == [data[: batch.offset].count(b"\n") for batch in batches]
     for start in batches:
-        rest = list(source.batches(Place(0, start.offset, start.first_line)))
+        rest = list(source.batches(Place(0, start.offset)))
         assert b"".join(batch.payload for batch in rest) == data[start.offset :]
     for batch in batches:
         starts, stops = line_ranges(batch.payload)
@@ -214,8 +212,8 @@ def test_csv_records_keep_their_bytes(tmp_path: Path, ending: str) -> None:
     texts, labels, blocks, rejects = read(source)
     assert texts == [b'a, quoted "text"\nof two lines', b"plain \xff", b"", b"last"]
     assert labels == ["1", "2", "4", "5"]
-    assert [(r.line + blocks[0].first_line, r.error, r.raw) for r in rejects] == [
-        (5, "4 values, but the header has 3 columns", b"3,too,many,values\r\n")
+    assert [(r.line, r.error, r.raw) for r in rejects] == [
+        (4, "4 values, but the header has 3 columns", b"3,too,many,values\r\n")
     ]
     copy(source, blocks, [True, False, True, True], tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == (

@@ -152,17 +152,18 @@ class Ingest:
 
     def _take(self, work: Work) -> None:
         batch, decoded, state = work.batch, work.decoded, self.state
+        line = batch.first_line
+        if line is None:
+            line = state.place.line if state.place.file == batch.file else 0
         if decoded.rejects:
-            self._report(batch, decoded)
+            self._report(batch, line, decoded)
         n = len(decoded)
         if n and not self._columns_seen:
-            if not decoded.present.any() and work.batch.first_line == 0 and state.rows == 0:
+            if not decoded.present.any() and state.rows == 0:
                 self._complain(decoded)
             self._columns_seen = True
-        block = Block(
-            batch.file, batch.offset, batch.stop, batch.first_line, decoded.lines, n, decoded.accepted
-        )
-        place = Place(batch.file, batch.stop, batch.first_line + decoded.lines)
+        block = Block(batch.file, batch.offset, batch.stop, decoded.lines, n, decoded.accepted)
+        place = Place(batch.file, batch.stop, line + decoded.lines)
         states = work.field.states
         counts = state.counts
         counts["absent"] += int((states == ABSENT).sum())
@@ -181,10 +182,10 @@ class Ingest:
             f"the first has: {', '.join(decoded.columns)}. Name one of them with --field"
         )
 
-    def _report(self, batch: Batch, decoded: Decoded) -> None:
+    def _report(self, batch: Batch, first_line: int, decoded: Decoded) -> None:
         name = self.source.files[batch.file].name
         for reject in decoded.rejects:
-            line = batch.first_line + reject.line + 1
+            line = first_line + reject.line + 1
             if self.options.on_error == "fail":
                 raise BadRecord(f"{name}, line {line}: {reject.error} (--on-error skip goes on without it)")
             if self._rejects is not None:

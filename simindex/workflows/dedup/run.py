@@ -13,7 +13,7 @@ from simindex.workflows.dedup.ingest import Ingest
 from simindex.workflows.dedup.options import FIELD, Options, UsageError
 from simindex.workflows.dedup.outputs import Sizes, label_index, write_clusters, write_survivors
 from simindex.workflows.dedup.sampling import sampled_recall
-from simindex.workflows.dedup.state import State, is_ours, remove_store
+from simindex.workflows.dedup.state import State, is_ours, remove_store, remove_unmade
 from simindex.workflows.dedup.summary import SampledRecall, Summary
 from simindex.workflows.io import Source, identity, open_source, output_format, total_bytes
 from simindex.workflows.io.streams import Output, sync_folder
@@ -174,6 +174,8 @@ class _Run:
     def _clean(self) -> None:
         """Delete what only a run that is under way needs."""
         remove_store(self.work)
+        if self.options.index is not None:
+            remove_unmade(self.options.index)
         for name in (self.spool, self.work + ".out", self.work + ".clusters", self.work + ".rejects"):
             if os.path.isdir(name):
                 shutil.rmtree(name)

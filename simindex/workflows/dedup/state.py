@@ -6,7 +6,9 @@ state from which the run goes on. The store is that of --index, or the scratch f
 """
 
 import contextlib
+import glob
 import os
+import shutil
 from typing import Any, Literal
 
 import msgpack
@@ -200,6 +202,14 @@ def remove_store(path: str) -> None:
     for name in (path, path + "-lock"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+    remove_unmade(path)
+
+
+def remove_unmade(path: str) -> None:
+    """Delete the folders in which a store is made before it gets its name, left by a kill in that moment."""
+    folder, name = os.path.split(os.path.abspath(path))
+    for left in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.????????")):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def is_ours(path: str) -> bool:
@@ -233,12 +243,12 @@ def _check_same(path: str, head: dict[str, Any], asked: dict[str, Any]) -> None:
 
 def _pack_block(block: Block) -> list[Any]:
     bits = None if block.accepted is None else np.packbits(block.accepted).tobytes()
-    return [block.file, block.offset, block.stop, block.first_line, block.lines, block.records, bits]
+    return [block.file, block.offset, block.stop, block.lines, block.records, bits]
 
 
 def _unpack_block(data: list[Any]) -> Block:
-    file, offset, stop, first_line, lines, records, bits = data
+    file, offset, stop, lines, records, bits = data
     accepted = None
     if bits is not None:
         accepted = np.unpackbits(np.frombuffer(bits, np.uint8), count=lines).astype(np.bool_)
-    return Block(file, offset, stop, first_line, lines, records, accepted)
+    return Block(file, offset, stop, lines, records, accepted)

@@ -52,7 +52,7 @@ class Batch:
     file: int
     offset: int  # where it begins (see Place)
     stop: int  # where it ends
-    first_line: int  # of the file, from 0: lines of a text format, records elsewhere
+    first_line: int | None  # of the file, from 0; None: it follows the batch before
     payload: Any
     size: int  # bytes of input, for the progress
 
@@ -83,7 +83,7 @@ class Decoded:
     lines: int
     accepted: Bools | None
     rejects: list[Reject] = field(default_factory=list)
-    columns: tuple[str, ...] = ()  # names seen in the first record, for the message about a missing one
+    columns: tuple[str, ...] = ()  # the text field if any record has it, else the names in the first record
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -110,7 +110,6 @@ class Block:
     file: int
     offset: int
     stop: int
-    first_line: int
     lines: int
     records: int
     accepted: Bools | None

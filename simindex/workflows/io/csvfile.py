@@ -112,7 +112,7 @@ class Csv:
         rows: list[Row] = batch.payload
         good = [row[1] for row in rows if row[1] is not None]
         accepted = np.fromiter((row[1] is not None for row in rows), np.bool_, len(rows))
-        rejects = [Reject(row[3] - batch.first_line, row[2], row[0]) for row in rows if row[1] is None]
+        rejects = [Reject(row[3] - (batch.first_line or 0), row[2], row[0]) for row in rows if row[1] is None]
         texts: list[str | bytes | None] = [
             values[column].encode("utf-8", "surrogateescape") for values in good
         ]

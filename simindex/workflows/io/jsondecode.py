@@ -60,7 +60,8 @@ def _decode_rest(payload: bytes, data: U8, lines: Any, field: str, key: str | No
     offsets = np.concatenate(
         [texts.offsets[:1], texts.offsets[1:][accepted]]
     )  # a line without text has no length
-    columns = _columns(payload, lines, accepted, present, field)
+    has_field = present.any() or (status == _NULL).any() or any(field in record for record in parsed.values())
+    columns = (field,) if has_field else _columns(payload, lines, accepted)
     labels: list[Any] | Labels | None = None
     if key is not None and parsed:
         labels = _parsed_labels(payload, lines, accepted, parsed, key)
@@ -92,10 +93,8 @@ def _with_parsed(text: U8, offsets: I64, parsed: dict[int, dict[str, Any]], fiel
     return Packed(np.concatenate([*parts, text[at:]]), ends)
 
 
-def _columns(payload: bytes, lines: Any, accepted: Bools, present: Bools, field: str) -> tuple[str, ...]:
+def _columns(payload: bytes, lines: Any, accepted: Bools) -> tuple[str, ...]:
     """Return the names in the first record, for the message about a field that none has."""
-    if present.any():
-        return (field,)
     first = np.flatnonzero(accepted)
     if len(first) == 0:
         return ()
@@ -192,7 +191,10 @@ def decode_lines(payload: bytes, field: str, key: str | None, is_start: bool) ->
             continue
         value = record.get(field)
         texts.append(None if value is None else encode(value))
-        columns = columns or tuple(map(str, record))
+        if field in record:
+            columns = (field,)
+        elif len(texts) == 1:
+            columns = tuple(map(str, record))
         if key is not None:
             labels.append(as_label(record.get(key)))
     packed, present = pack_texts(texts)

@@ -43,17 +43,13 @@ class JsonLines:
 
     def batches(self, place: Place) -> Iterator[Batch]:
         """Yield blocks of whole lines from `place` on; memory is one block, or one line if that is longer."""
-        line = place.line
         for number in range(place.file, len(self.files)):
             offset = place.offset if number == place.file else 0
-            line = place.line if number == place.file else 0
             with self.files[number].content() as stream:
                 skip(stream, offset)
                 for data in _whole_lines(stream, self.batch_bytes):
-                    lines = data.count(b"\n") + (not data.endswith(b"\n"))
-                    yield Batch(number, offset, offset + len(data), line, data, len(data))
+                    yield Batch(number, offset, offset + len(data), None, data, len(data))
                     offset += len(data)
-                    line += lines
 
     def decode(self, batch: Batch) -> Decoded:
         """Return the records of a batch. Thread-safe."""
