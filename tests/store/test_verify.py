@@ -51,7 +51,7 @@ def kinds(store: Store) -> set[str]:
         return {finding.kind for finding in snapshot.verify()}
 
 
-@pytest.mark.parametrize("db", BLOCKS)
+@pytest.mark.parametrize("db", [*BLOCKS, layout.POSTINGS])
 def test_any_changed_byte_of_a_block_is_found(store: Store, db: str) -> None:
     rng = np.random.default_rng(2)
     for key, value in entries(store, db)[:3]:
