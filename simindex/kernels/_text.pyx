@@ -35,7 +35,7 @@ cdef extern from "text.h" nogil:
     uint64_t si_mix64(uint64_t x)
     uint64_t si_hash64(const uint8_t *p, size_t n, uint64_t seed)
     si_text *si_text_new(int kind, int n, int normalize, int casefold)
-    void si_text_begin(si_text *s)
+    void si_text_keep(si_text *s)
     int64_t si_text_feed(si_text *s, const uint8_t *p, size_t n, int final, si_hashes *out)
     int si_text_end(si_text *s, si_hashes *out)
     int si_text_batch(si_text *s, const uint8_t *data, const int64_t *offsets, int64_t n, si_hashes *out,
@@ -174,10 +174,11 @@ def shingle_texts(const uint8_t[::1] data not None, const int64_t[::1] offsets n
         failed = si_hashes_need(&found, <size_t>room)
         if failed == 0:
             failed = si_text_batch(text, p, &offsets[0], count, &found, &ptr_view[0], &state_view[0])
-    free(text)
     if failed:
+        free(text)
         free(found.hash)
         raise MemoryError
+    si_text_keep(text)
     return _take(&found), ptr, state
 
 
@@ -321,15 +322,15 @@ cdef uint64_t _token(object token, Py_ssize_t item) except? 0:
         return si_hash64(<const uint8_t *>p, <size_t>size, STR_SEED)
     if isinstance(token, bytes):
         return si_hash64(<const uint8_t *>PyBytes_AsString(token), <size_t>PyBytes_Size(token), BYTES_SEED)
-    if isinstance(token, bool):
-        raise FeatureError(f"set {item} holds the bool {token}: members are str, bytes or whole numbers")
-    if isinstance(token, np.integer):
-        token = int(token)
-    if isinstance(token, int):
+    if type(token) is int:
         try:
             return si_mix64(PyLong_AsUnsignedLongLong(token))
         except OverflowError:
             raise FeatureError(f"set {item} holds {token}: whole numbers are 0 to 2**64 - 1") from None
+    if isinstance(token, bool):
+        raise FeatureError(f"set {item} holds the bool {token}: members are str, bytes or whole numbers")
+    if isinstance(token, (int, np.integer)):
+        return _token(int(token), item)
     raise FeatureError(f"set {item} holds a {type(token).__name__}: members are str, bytes or whole numbers")
 
 

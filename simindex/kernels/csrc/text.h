@@ -30,22 +30,30 @@ static inline void si_text_begin(si_text *s) {
     si_tokens_begin(&s->tokens);
 }
 
-/* A new text kernel, or NULL without memory. normalize: 0 none, 1 nfc, 2 nfkc. */
+/* One kernel that finished its work is kept for the next call: fresh pages would cost more than a short text. */
+static si_text *si_text_spare = NULL;
+
+static inline void si_text_keep(si_text *s) { free(__atomic_exchange_n(&si_text_spare, s, __ATOMIC_ACQ_REL)); }
+
+/* A text kernel, or NULL without memory. normalize: 0 none, 1 nfc, 2 nfkc. */
 static inline si_text *si_text_new(int kind, int n, int normalize, int casefold) {
-    si_text *s = malloc(sizeof *s);
-    if (!s)
-        return NULL;
+    si_text *s = __atomic_exchange_n(&si_text_spare, NULL, __ATOMIC_ACQ_REL);
+    if (!s) {
+        s = malloc(sizeof *s);
+        if (!s)
+            return NULL;
+        for (uint32_t c = 0; c < 128; c++)
+            s->ascii[c] = si_char_hash(c);
+        memset(s->clean.word, 0, sizeof s->clean.word);
+        memset(s->clean.start, 0, sizeof s->clean.start);
+    }
     s->kind = kind;
     s->n = n;
-    for (uint32_t c = 0; c < 128; c++)
-        s->ascii[c] = si_char_hash(c);
     s->clean.mode = si_mode_stage1(normalize, casefold);
     s->clean.words = kind == SI_WORDS;
     s->clean.fold = (uint8_t)casefold;
     s->clean.compose = normalize != 0;
     s->clean.drop = kind == SI_WORDS && normalize != 0;
-    memset(s->clean.word, 0, sizeof s->clean.word);
-    memset(s->clean.start, 0, sizeof s->clean.start);
     si_text_begin(s);
     return s;
 }
