@@ -12,7 +12,12 @@
 #include "equal.h"
 #include "fastsim.h"
 #include "records.h"
+/* Both of the next two have a si_count_avx2 and a si_count_avx512 of their own. */
+#define si_count_avx2 si_runs_count_avx2
+#define si_count_avx512 si_runs_count_avx512
 #include "runlookup.h"
+#undef si_count_avx2
+#undef si_count_avx512
 #include "setmatch.h"
 #pragma GCC diagnostic pop
 
@@ -46,7 +51,10 @@ static int64_t si_verify_hits(const si_field *f, const uint64_t *hashes, size_t 
     uint32_t *counter = malloc(SI_SORT_COUNTERS * sizeof *counter);
     uint8_t *packed = malloc(SI_SET_BOUND(m));
     uint32_t *numbers = malloc(3 * (size_t)n * sizeof *numbers);
+    si_askers asked;
     int64_t bad = 0, kept = 0;
+    int side = 0;
+    memset(&asked, 0, sizeof asked);
     memset(&q, 0, sizeof q);
     *status = SI_SEARCH_MEMORY;
     if (values && counter && packed && numbers) {
@@ -55,7 +63,7 @@ static int64_t si_verify_hits(const si_field *f, const uint64_t *hashes, size_t 
         size_t length = si_set_pack(values, values + m, m, counter, packed, &count);
         for (int64_t i = 0; i < n; i++) rows[i] = hits[i].row, inter[i] = sizes[i] = 0;
         int found = si_query_set(&q, packed, length);
-        if (!found) found = si_match_rows(&q, &f->originals, rows, n, threshold, inter, sizes, &bad);
+        if (!found) found = si_match_rows(&q, &asked, &f->originals, rows, n, threshold, inter, NULL, sizes, &bad, &side);
         *status = !found                        ? SI_SEARCH_FINE
                   : found == SI_SETS_MISSING ? SI_SEARCH_MISSING
                   : found == SI_SETS_MEMORY  ? SI_SEARCH_MEMORY
@@ -125,6 +133,7 @@ static int si_find(const si_field *f, const uint64_t *hashes, size_t m, const ui
 
 static inline void si_search_select(int level) {
     si_equal_select(level);
+    si_runs_select(level);
     si_fastsim_select(level);
     si_sets_select(level);
 }
