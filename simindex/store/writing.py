@@ -19,7 +19,6 @@ from simindex.types import I64, U8, U32, U64, Packed
 
 _REGION = 8192  # rows; the grain in which sparse regions are looked for: about a block of records
 _FEW = 256  # fewer removals than that are not worth a look
-_WORTH_ASKING = 1 << 18  # bytes of an append; for fewer, the commit's own check of the room is enough
 _CROWDED = 0.7  # keeps the file below 1.3 times its size when random rows are replaced again and again
 _KEY_BITS = np.uint64(0xFFFFFFFF00000000)
 
@@ -80,9 +79,6 @@ class WriteTable(Table):
                 "compact gives used ones back"
             )
         self._raw.reserve(_size(records, fields))
-        size = _bytes_of(records, fields)
-        if size >= _WORTH_ASKING:
-            self._raw.reserve(size)
         self._broken = True
         self._bits().append(first, n)
         self._heap(layout.HEAP_RECORDS).append(records)
@@ -416,15 +412,6 @@ def _size(records: Packed, fields: Mapping[int, FieldRows]) -> int:
         size += rows.signatures.nbytes + rows.postings.nbytes
         if rows.originals is not None:
             size += int(rows.originals.offsets[-1] - rows.originals.offsets[0])
-    return size
-
-
-def _bytes_of(records: Packed, fields: Mapping[int, FieldRows]) -> int:
-    """Return about how many bytes rows will take in the file, merges not counted."""
-    size = len(records.data) + 4 * len(records) + 8 * len(records)
-    for rows in fields.values():
-        size += rows.signatures.size + 8 * rows.postings.size
-        size += 0 if rows.originals is None else len(rows.originals.data) + 4 * len(rows.originals)
     return size
 
 
