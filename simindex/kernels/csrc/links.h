@@ -31,6 +31,7 @@
 #define SI_LINK_MEMBERS (1u << 20)
 #define SI_LINK_GROUPS (1u << 16)
 #define SI_LINK_QUERIES 4u
+#define SI_LINK_LARGE (1u << 15) /* hashes of a set whose decoded form is not kept for long */
 #define SI_LINK_NONE 0xffffffffu
 #define SI_LINK_AHEAD 32 /* postings between fetching a row's signature and using it */
 #define SI_LINK_FAILED_BITS 18
@@ -293,6 +294,9 @@ static inline int si_is_link(si_linker *L, uint32_t x, uint32_t y) {
         int status = si_query_set(&L->query[at], bytes, length);
         if (status) return si_fail(L, status, decode);
         L->query_row[at] = decode;
+        /* One large set at a time. */
+        for (uint32_t i = 0; i < SI_LINK_QUERIES && L->query[at].room > SI_LINK_LARGE; i++)
+            if (i != at && L->query[i].room > SI_LINK_LARGE) si_query_free(&L->query[i]);
     }
     uint32_t other = L->query_row[at] == y ? x : y;
     if (!(bytes = si_original(L, other, &length))) return 0;
@@ -470,7 +474,10 @@ static inline void si_link_begin(si_linker *L) {
 /* Take the next postings of the band. Returns a status; after it, link and copy hold what was found. */
 static int si_link_run(si_linker *L, const uint64_t *posting, int64_t n) {
     L->links = L->copied = 0;
-    for (uint32_t i = 0; i < SI_LINK_QUERIES; i++) L->query[i].set.n = 0;
+    for (uint32_t i = 0; i < SI_LINK_QUERIES; i++) {
+        L->query[i].set.n = 0;
+        if (L->query[i].room > SI_LINK_LARGE) si_query_free(&L->query[i]);
+    }
     si_refresh_groups(L);
     for (int64_t i = 0; i < n && !L->status; i++) {
         uint64_t bucket = posting[i] >> 32;

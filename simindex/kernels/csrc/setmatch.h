@@ -13,7 +13,9 @@
 #include "setcode.h"
 
 #define SI_MATCH_PAD 8u     /* entries after the last value, so that a lookup may read a full group */
+#define SI_MATCH_DENSE 4096u /* hashes up to which four buckets a hash fit in the cache */
 #define SI_MATCH_WIDTHS 4u  /* widths at which a query is kept at a time */
+#define SI_MATCH_LARGE (1u << 20) /* larger queries are merged: an index would cost more memory than time */
 #define SI_MATCH_CHECK 8u   /* high words between two looks at the bound */
 #define SI_NO_VALUE (~(uint64_t)0)
 
@@ -62,7 +64,7 @@ static inline int si_query_set(si_query *q, const uint8_t *bytes, size_t length)
     q->length = length;
     if (si_set_open(bytes, length, &q->set)) { q->set.n = 0; return SI_SETS_CORRUPT; }
     if (q->set.n > q->room) {
-        size_t room = (size_t)q->set.n + q->set.n / 2 + 64;
+        size_t room = q->set.n < SI_MATCH_LARGE ? (size_t)q->set.n + q->set.n / 2 + 64 : q->set.n;
         si_set keep = q->set;
         si_query_free(q);
         q->set = keep;
@@ -84,7 +86,6 @@ static inline __attribute__((always_inline)) const si_level *si_query_level(si_q
     const uint32_t drop = q->set.width - width;
     uint32_t n = q->set.n;
     v->width = 0;
-    if (!v->start && !(v->start = malloc((8 * q->room + 2) * sizeof *v->start))) return 0;
     v->value = q->value;
     if (drop) {
         if (!v->own && !(v->own = malloc((q->room + SI_MATCH_PAD) * sizeof *v->own))) return 0;
@@ -97,10 +98,17 @@ static inline __attribute__((always_inline)) const si_level *si_query_level(si_q
         for (uint32_t i = 0; i < SI_MATCH_PAD; i++) v->own[n + i] = SI_NO_VALUE;
         v->value = v->own;
     }
-    uint32_t bits = si_bit_length64(n - 1) + (n <= 4096 ? 2 : 1);
-    if (bits > 30) bits = 30;
+    v->n = n;
+    v->width = width;
+    v->groups = 0;
+    if (n > SI_MATCH_LARGE || width == 64) return v; /* at 64 bits padding could be a hash */
+    uint32_t bits = si_bit_length64(n - 1) + (n <= SI_MATCH_DENSE ? 2 : 1); /* at most 8 n and 4 n buckets */
     if (bits > width) bits = width;
     const uint32_t shift = width - bits;
+    if (!v->start) {
+        size_t dense = q->room < SI_MATCH_DENSE ? q->room : SI_MATCH_DENSE, buckets = 8 * dense + 4 * q->room + 4;
+        if (!(v->start = malloc(buckets * sizeof *v->start))) { v->width = 0; return 0; }
+    }
     const uint64_t *value = v->value;
     uint32_t *start = v->start;
     memset(start, 0, sizeof *start << bits);
@@ -111,10 +119,8 @@ static inline __attribute__((always_inline)) const si_level *si_query_level(si_q
         over4 |= bucket == value[i + 4] >> shift;
         over8 |= bucket == value[i + 8] >> shift;
     }
-    v->n = n;
-    v->width = width;
     v->shift = shift;
-    v->groups = width == 64 || over8 ? 0 : 1 + (uint32_t)over4; /* at 64 bits padding could be a hash */
+    v->groups = over8 ? 0 : 1 + (uint32_t)over4;
     return v;
 }
 
@@ -131,7 +137,7 @@ static inline uint32_t si_count_merging(const si_level *q, const si_set *set, ui
 
 /* Shared values of the query and a set that is `drop` bits wider; stops with 0 once `least` is out of reach. `one`
  * value v adds to `found`; values that repeat an earlier one after the cut do not count. */
-#define SI_COUNT_BODY(LOOKUP, TOTAL)                                                                                  \
+#define SI_SHARED_BODY(LOOKUP, TOTAL)                                                                                  \
     uint64_t mask = set->low_bits ? ~(uint64_t)0 >> (64 - set->low_bits) : 0, bit = 0, before = SI_NO_VALUE;          \
     const uint64_t *value = q->value;                                                                                 \
     const uint32_t *start = q->start;                                                                                 \
@@ -172,29 +178,29 @@ static inline uint32_t si_count_merging(const si_level *q, const si_set *set, ui
     }                                                                                                                 \
     return (uint32_t)(TOTAL);
 
-static uint32_t si_count_baseline(const si_level *q, const si_set *set, uint32_t drop, uint64_t least) {
+static uint32_t si_shared_baseline(const si_level *q, const si_set *set, uint32_t drop, uint64_t least) {
     uint64_t found = 0;
     if (q->groups == 1) {
-        SI_COUNT_BODY(found += (uint64_t)((slot[0] == v) | (slot[1] == v) | (slot[2] == v) | (slot[3] == v));, found)
+        SI_SHARED_BODY(found += (uint64_t)((slot[0] == v) | (slot[1] == v) | (slot[2] == v) | (slot[3] == v));, found)
     }
-    SI_COUNT_BODY(found += (uint64_t)((slot[0] == v) | (slot[1] == v) | (slot[2] == v) | (slot[3] == v) |
+    SI_SHARED_BODY(found += (uint64_t)((slot[0] == v) | (slot[1] == v) | (slot[2] == v) | (slot[3] == v) |
                                       (slot[4] == v) | (slot[5] == v) | (slot[6] == v) | (slot[7] == v));, found)
 }
 
 #if SI_X86
-#define SI_COUNT_AVX2(at) _mm256_cmpeq_epi64(_mm256_loadu_si256((const __m256i *)(slot + (at))), wanted)
-#define SI_COUNT_LANES                                                                                                \
+#define SI_SHARED_AVX2(at) _mm256_cmpeq_epi64(_mm256_loadu_si256((const __m256i *)(slot + (at))), wanted)
+#define SI_SHARED_LANES                                                                                                \
     ((uint64_t)_mm256_extract_epi64(found, 0) + (uint64_t)_mm256_extract_epi64(found, 1) +                            \
      (uint64_t)_mm256_extract_epi64(found, 2) + (uint64_t)_mm256_extract_epi64(found, 3))
 
-SI_TARGET_AVX2 static uint32_t si_count_avx2(const si_level *q, const si_set *set, uint32_t drop, uint64_t least) {
+SI_TARGET_AVX2 static uint32_t si_shared_avx2(const si_level *q, const si_set *set, uint32_t drop, uint64_t least) {
     __m256i found = _mm256_setzero_si256();
     if (q->groups == 1) {
-        SI_COUNT_BODY(__m256i wanted = _mm256_set1_epi64x((long long)v);
-                      found = _mm256_sub_epi64(found, SI_COUNT_AVX2(0));, SI_COUNT_LANES)
+        SI_SHARED_BODY(__m256i wanted = _mm256_set1_epi64x((long long)v);
+                      found = _mm256_sub_epi64(found, SI_SHARED_AVX2(0));, SI_SHARED_LANES)
     }
-    SI_COUNT_BODY(__m256i wanted = _mm256_set1_epi64x((long long)v); found = _mm256_sub_epi64(
-                      found, _mm256_or_si256(SI_COUNT_AVX2(0), SI_COUNT_AVX2(4)));, SI_COUNT_LANES)
+    SI_SHARED_BODY(__m256i wanted = _mm256_set1_epi64x((long long)v); found = _mm256_sub_epi64(
+                      found, _mm256_or_si256(SI_SHARED_AVX2(0), SI_SHARED_AVX2(4)));, SI_SHARED_LANES)
 }
 #endif
 
@@ -224,13 +230,13 @@ static inline __attribute__((always_inline)) int si_match_body(
 
 static int si_match_baseline(si_query *q, const uint8_t *bytes, size_t length, double t, uint32_t *inter,
                              uint32_t *size) {
-    return si_match_body(q, bytes, length, t, inter, size, si_count_baseline);
+    return si_match_body(q, bytes, length, t, inter, size, si_shared_baseline);
 }
 
 #if SI_X86
 SI_TARGET_AVX2 static int si_match_avx2(si_query *q, const uint8_t *bytes, size_t length, double t, uint32_t *inter,
                                         uint32_t *size) {
-    return si_match_body(q, bytes, length, t, inter, size, si_count_avx2);
+    return si_match_body(q, bytes, length, t, inter, size, si_shared_avx2);
 }
 #endif
 
