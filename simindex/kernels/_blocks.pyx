@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Kernels of the row-indexed blocks: checksums, live bits, signature rows, heap values.
 
-Address arrays are the tables of csrc/views.h: the caller vouches that every address that is not 0 points to a block
-that stays readable (or, where the docstring says so, writable) during the call.
+Address arrays are the tables of csrc/views.h: the caller vouches that every address that is not 0 points to a
+block that stays readable (or, where the docstring says so, writable) during the call.
 """
 
 import numpy as np
@@ -22,12 +22,14 @@ cdef extern from "blocks.h" nogil:
     void si_clear_live(const uint64_t *address, const uint32_t *rows, int64_t n)
     void si_put_states(uint8_t *block, uint32_t at, const uint8_t *states, int64_t n)
     uint8_t si_row_state(uint64_t block_address, uint32_t at)
-    void si_fill_heap(uint8_t *block, const uint8_t *data, const int64_t *offsets, int64_t start, int64_t stop)
+    void si_fill_heap(uint8_t *block, const uint8_t *data, const int64_t *offsets, int64_t start,
+                      int64_t stop)
     int si_heap_is_sound(const uint8_t *block, uint64_t size)
     int64_t si_heap_block(const uint32_t *first_rows, int64_t n, uint32_t row)
     const uint8_t *si_heap_row(const uint32_t *first_rows, const uint64_t *addresses, int64_t n, uint32_t row,
                                uint32_t *length)
-    const uint8_t *si_fixed_row(const uint64_t *address, uint32_t rows_per_block, uint32_t header, uint32_t width,
+    const uint8_t *si_fixed_row(const uint64_t *address, uint32_t rows_per_block, uint32_t header,
+                                uint32_t width,
                                 uint32_t row)
     uint32_t LIVE_ROWS "SI_LIVE_ROWS"
 
@@ -72,12 +74,12 @@ def address_of(const uint8_t[::1] data not None):
     return <uint64_t><uintptr_t>&data[0]
 
 
-# Which blocks must be fetched -------------------------------------------------------------------------------------
+# Which blocks must be fetched -------------------------------------------------------------------------------
 
 
 def missing_blocks(const uint64_t[::1] addresses not None, const uint32_t[::1] rows not None,
                    uint32_t rows_per_block):
-    """Return the sorted numbers of the blocks of `rows` whose address is 0, as a list (empty: nothing to fetch).
+    """Return the sorted numbers of the blocks of `rows` whose address is 0, as a list.
 
     Raises IndexError when a row lies beyond the table.
     """
@@ -119,7 +121,7 @@ def missing_heap_blocks(const uint32_t[::1] first_rows not None, const uint64_t[
     return sorted(missing)
 
 
-# Live bits --------------------------------------------------------------------------------------------------------
+# Live bits --------------------------------------------------------------------------------------------------
 
 
 cdef int _check_live(const uint64_t[::1] addresses, uint64_t stop) except -1:
@@ -202,15 +204,17 @@ def clear_live(const uint64_t[::1] addresses not None, const uint32_t[::1] rows 
         si_clear_live(&addresses[0], &rows[0], rows.shape[0])
 
 
-# Signature blocks -------------------------------------------------------------------------------------------------
+# Signature blocks -------------------------------------------------------------------------------------------
 
 
 def put_signatures(uint8_t[::1] block not None, uint32_t header, uint32_t width, uint32_t at,
                    const uint8_t[:, ::1] signatures not None, const uint8_t[::1] states not None):
-    """Write rows `at`, `at + 1`, ... of a signature block: their signatures and two-bit states. No checksum."""
+    """Write rows `at`, `at + 1`, ... of a signature block: signatures and two-bit states. No checksum."""
     cdef int64_t n = states.shape[0]
     if signatures.shape[0] != n or signatures.shape[1] != width:
-        raise ValueError(f"signatures have shape ({signatures.shape[0]}, {signatures.shape[1]}), not ({n}, {width})")
+        raise ValueError(
+            f"signatures have shape ({signatures.shape[0]}, {signatures.shape[1]}), not ({n}, {width})"
+        )
     if header + (at + n) * width > block.shape[0] or 48 + (at + n + 3) // 4 > header:
         raise ValueError(f"rows {at} to {at + n} do not fit in a block of {block.shape[0]} bytes")
     if n == 0:
@@ -222,8 +226,10 @@ def put_signatures(uint8_t[::1] block not None, uint32_t header, uint32_t width,
 
 def gather_signatures(const uint64_t[::1] addresses not None, uint32_t rows_per_block, uint32_t header,
                       uint32_t width, const uint32_t[::1] rows not None):
-    """Return (signatures uint8 (n, width), states uint8 (n,)) of `rows`, copied. Rows of blocks that are not there
-    (address 0, or beyond the table) give zeros, state 0 (absent)."""
+    """Return (signatures uint8 (n, width), states uint8 (n,)) of `rows`, copied.
+
+    Rows of blocks that are not there (address 0, or beyond the table) give zeros, state 0 (absent).
+    """
     cdef int64_t k, n = rows.shape[0]
     cdef const uint8_t *row
     signatures = np.zeros((n, width), np.uint8)
@@ -243,12 +249,12 @@ def gather_signatures(const uint64_t[::1] addresses not None, uint32_t rows_per_
     return signatures, states
 
 
-# Heap blocks ------------------------------------------------------------------------------------------------------
+# Heap blocks ------------------------------------------------------------------------------------------------
 
 
-def fill_heap(uint8_t[::1] block not None, const uint8_t[::1] data not None, const int64_t[::1] offsets not None,
-              int64_t start, int64_t stop):
-    """Write the offsets and bytes of values [start, stop) of (data, offsets) after the block's 32-byte header.
+def fill_heap(uint8_t[::1] block not None, const uint8_t[::1] data not None,
+              const int64_t[::1] offsets not None, int64_t start, int64_t stop):
+    """Write the offsets and bytes of values [start, stop) of (data, offsets) after the block's header.
 
     `block` has exactly 32 + 4 * (stop - start + 1) bytes and the values' own.
     """
@@ -257,7 +263,9 @@ def fill_heap(uint8_t[::1] block not None, const uint8_t[::1] data not None, con
     cdef int64_t k, before = 0
     for k in range(start, stop + 1):
         if offsets[k] < before or offsets[k] > data.shape[0]:
-            raise ValueError(f"offset {k} is {offsets[k]}: offsets ascend and end inside {data.shape[0]} bytes")
+            raise ValueError(
+                f"offset {k} is {offsets[k]}: offsets ascend and end inside {data.shape[0]} bytes"
+            )
         before = offsets[k]
     if block.shape[0] != 32 + 4 * (stop - start + 1) + offsets[stop] - offsets[start]:
         raise ValueError(f"a block of {block.shape[0]} bytes does not hold these values exactly")

@@ -35,8 +35,8 @@ static uint64_t si_count_live(const uint64_t *address, uint64_t start, uint64_t 
         uint64_t block = start / SI_LIVE_ROWS, base = block * SI_LIVE_ROWS;
         uint64_t end = base + SI_LIVE_ROWS < stop ? base + SI_LIVE_ROWS : stop;
         if (address[block])
-            n += si_count_bits((const uint8_t *)(uintptr_t)address[block] + SI_LIVE_HEADER, (uint32_t)(start - base),
-                               (uint32_t)(end - base));
+            n += si_count_bits((const uint8_t *)(uintptr_t)address[block] + SI_LIVE_HEADER,
+                               (uint32_t)(start - base), (uint32_t)(end - base));
         start = end;
     }
     return n;
@@ -84,7 +84,8 @@ static void si_set_live(const uint64_t *address, uint64_t start, uint64_t stop) 
 static void si_clear_live(const uint64_t *address, const uint32_t *rows, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         uint32_t i = rows[k] % SI_LIVE_ROWS;
-        ((uint8_t *)(uintptr_t)address[rows[k] / SI_LIVE_ROWS])[SI_LIVE_HEADER + (i >> 3)] &= (uint8_t)~(1u << (i & 7));
+        uint8_t *bits = (uint8_t *)(uintptr_t)address[rows[k] / SI_LIVE_ROWS] + SI_LIVE_HEADER;
+        bits[i >> 3] &= (uint8_t)~(1u << (i & 7));
     }
 }
 
@@ -99,14 +100,17 @@ static void si_put_states(uint8_t *block, uint32_t at, const uint8_t *states, in
 }
 
 static inline uint8_t si_row_state(uint64_t block_address, uint32_t at) {
-    return (((const uint8_t *)(uintptr_t)block_address)[SI_SIGNATURE_STATES + (at >> 2)] >> (2 * (at & 3))) & 3;
+    const uint8_t *states = (const uint8_t *)(uintptr_t)block_address + SI_SIGNATURE_STATES;
+    return (states[at >> 2] >> (2 * (at & 3))) & 3;
 }
 
 /* Writes the offsets and bytes of values [start, stop) of (data, offsets) after the header of `block`. */
-static void si_fill_heap(uint8_t *block, const uint8_t *data, const int64_t *offsets, int64_t start, int64_t stop) {
+static void si_fill_heap(uint8_t *block, const uint8_t *data, const int64_t *offsets, int64_t start,
+                         int64_t stop) {
     uint64_t count = (uint64_t)(stop - start), first = SI_HEAP_HEADER + 4 * (count + 1);
     for (uint64_t i = 0; i <= count; i++)
-        si_store32(block + SI_HEAP_HEADER + 4 * i, (uint32_t)(first + (uint64_t)(offsets[start + (int64_t)i] - offsets[start])));
+        si_store32(block + SI_HEAP_HEADER + 4 * i,
+                   (uint32_t)(first + (uint64_t)(offsets[start + (int64_t)i] - offsets[start])));
     if (offsets[stop] > offsets[start])
         memcpy(block + first, data + offsets[start], (size_t)(offsets[stop] - offsets[start]));
 }
