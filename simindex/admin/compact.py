@@ -74,7 +74,7 @@ def copy_all(snapshot: Snapshot, target: Store) -> int:
             for name, count in source.state.counters.items():
                 if name != "moved":
                     table.count(name, count - table.state.counters.get(name, 0))
-            getattr(table, "finish_merges", lambda: None)()
+            table.finish_merges(single=True)
     return items
 
 

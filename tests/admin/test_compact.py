@@ -9,6 +9,7 @@ import pytest
 
 import simindex
 from simindex.errors import CorruptStore, Locked, ReadOnly, WriteError
+from simindex.index.layouts import layout_of
 from simindex.store import Finding
 
 
@@ -49,6 +50,10 @@ def test_compact_keeps_every_answer_and_makes_the_file_smaller(tmp_path: Path) -
     assert [c.items for c in after.collections] == [c.items for c in stats.collections]
     assert (after.empty, after.shortened) == (stats.empty, stats.shortened)
     assert after.collections[0].rows == len(items)
+    with db._store.read() as snapshot:
+        table = snapshot.collection(items._number, layout_of(items.schema))
+        for number, bands in ((1, 36), (2, 16), (0xFFFF, 1)):
+            assert table.runs(number)[:2].tolist() == [bands, bands]  # one source a band: one run
     items.put(1, {"tags": ["new"]})
     assert list(items)[-1] == 1
     assert second["c"].search(tags=["new"])[0].key == 1
