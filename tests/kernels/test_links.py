@@ -154,6 +154,22 @@ def test_every_level_finds_the_same(level) -> None:
         assert found(corpus, 40, 0.7)[0].tolist() == expected(corpus, 40, 0.7)
 
 
+@pytest.mark.parametrize("slot_bytes", [2, 4, 8])
+def test_wider_slots_are_compared_whole(slot_bytes) -> None:
+    rng = np.random.default_rng(7)
+    values = rng.integers(0, 3, (60, 16)).astype(f"u{slot_bytes}") * (1 + (1 << (8 * slot_bytes - 3)))
+    rows = np.ascontiguousarray(values).view(np.uint8).reshape(60, -1)
+    postings = np.arange(60, dtype=np.uint64)
+    addresses, per_block, header, _blocks = signatures_of(rows)
+    linker = kernels.BucketLinker(16 * slot_bytes, slot_bytes, 10)
+    parent, copies = np.arange(60, dtype=np.uint32), np.zeros(8, np.uint8)
+    found_links, _ = linker.run(postings, parent, copies, addresses, per_block, header)
+    kernels.join_links(parent, found_links)
+    kernels.flatten_components(parent)
+    assert 1 < len(set(parent.tolist())) < 60
+    assert parent.tolist() == twin.linked_components([postings], rows, slot_bytes, 10)
+
+
 def one_bucket(lists, rng) -> Corpus:
     corpus = corpus_of(lists, rng, bands=1)
     corpus.bands = [np.arange(len(lists), dtype=np.uint64) | np.uint64(7 << 32)] * 2

@@ -272,6 +272,15 @@ def test_large_intersections_are_exact(level, n) -> None:
         assert expected >= shared
 
 
+def test_sets_too_large_for_an_index_are_merged_exactly() -> None:
+    n = 1_050_000  # above SI_MATCH_LARGE
+    a = np.random.default_rng(1).integers(0, U64_MAX, n, dtype=np.uint64, endpoint=True)
+    packed, counts = kernels.pack_sets(np.concatenate([a, a[: n - 1_000]]), np.array([0, n, 2 * n - 1_000]))
+    first, second = packed.data[: packed.offsets[1]], packed.data[packed.offsets[1] :]
+    assert kernels.intersect_packed(first, second) == (counts[1], counts[0], counts[1])
+    assert kernels.intersect_packed(second, first) == (counts[1], counts[1], counts[0])
+
+
 def test_equality_counts_for_every_fraction_as_python_divides() -> None:
     # Every denominator up to 2,000: all fractions up to 60, then twelve numerators each. With |A| = union and
     # B part of A, inter / union is p / q at inter = p and less at p - 1.
