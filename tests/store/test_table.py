@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simindex.errors import SchemaError
-from simindex.store import CollectionLayout, FieldLayout, FieldRows, Geometry, Store, Table
+from simindex.errors import SchemaError, WriteError
+from simindex.store import CollectionLayout, FieldLayout, FieldRows, Geometry, Store, Table, layout, tails
 from simindex.types import Packed
 
 SMALL = CollectionLayout(
@@ -185,6 +185,33 @@ def test_tables_equal_a_model_through_any_history(steps: list[tuple[str, int]], 
         store.close()
 
 
+def test_blocks_let_go_by_a_long_transaction_are_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "_KEEP_BYTES", 500)
+    rng = np.random.default_rng(6)
+    store = Store.open(tmp_path / "store", durability="relaxed")
+    with store.write() as tx:
+        number = tx.create_collection(b"schema")
+    model = Model()
+    for _ in range(3):
+        with store.write() as tx:
+            table = tx.collection(number, SMALL)
+            for _ in range(6):
+                rows = make_rows(rng, 45)
+                append(table, rows)
+                model.rows += rows
+                gone = rng.choice([i for i, r in enumerate(model.rows) if r.live], 20, replace=False)
+                table.remove(gone.astype(np.uint32))
+                for i in gone:
+                    model.rows[i].live = False
+                assert_equal(table, model)
+        with store.read() as snapshot:
+            assert_equal(snapshot.collection(number, SMALL), model)
+            assert list(snapshot.verify()) == []
+    store.close()
+
+
 def test_old_snapshot_keeps_its_rows_while_newer_ones_change(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     store = Store.open(tmp_path / "store")
@@ -268,4 +295,54 @@ def test_bad_rows_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="repeat"):
             table.remove(np.array([2, 2], np.uint32))
         assert table.state.live == 4
+    store.close()
+
+
+def test_used_up_row_ids_are_refused_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "MAX_ROW", 99)
+    rng = np.random.default_rng(2)
+    store = Store.open(tmp_path / "store", durability="relaxed")
+    model = Model(make_rows(rng, 60))
+    with store.write() as tx:
+        number = tx.create_collection(b"schema")
+        append(tx.collection(number, SMALL), model.rows)
+    with store.write() as tx:
+        table = tx.collection(number, SMALL)
+        with pytest.raises(WriteError, match="used 60 of 100 row ids, no room for 41"):
+            append(table, make_rows(rng, 41))
+        more = make_rows(rng, 40)
+        append(table, more)
+        model.rows += more
+        table.remove(np.array([7], np.uint32))
+        model.rows[7].live = False
+    with store.read() as snapshot:
+        assert_equal(snapshot.collection(number, SMALL), model)
+        assert list(snapshot.verify()) == []
+    store.close()
+
+
+def test_an_append_that_fails_half_way_cannot_be_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(tmp_path / "store", durability="relaxed")
+    rng = np.random.default_rng(2)
+    with store.write() as tx:
+        number = tx.create_collection(b"schema")
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    tx = store.write()
+    table = tx.collection(number, SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(tails.SignatureTail, "append", fail)
+        with pytest.raises(MemoryError):
+            append(table, make_rows(rng, 5))
+    with pytest.raises(WriteError, match="failed half-way"):
+        tx.commit()
+    with store.read() as snapshot:
+        assert snapshot.collection(number, SMALL).state.next_row == 0
+        assert list(snapshot.verify()) == []
     store.close()
