@@ -178,9 +178,9 @@ def merge_blocks(const uint64_t[::1] addresses not None, const uint64_t[::1] cou
     """Merge the postings >= start of k blocks into out[at:]; return (written, read, next, done).
 
     more[i] != 0: block i is followed by a block that is not given, so postings above its last one wait.
-    live: addresses of the live bitmap (dead rows are dropped), or None when every row lives. At most `capacity`
-    postings are written; `next` is where to go on: then blocks with more[i] whose last posting is below it must
-    have been replaced by the one that follows. done: there is nothing left.
+    live: addresses of the live bitmap (dead rows are dropped), or None when every row lives. At most
+    `capacity` postings are written; `next` is where to go on: then blocks with more[i] whose last posting is
+    below it must have been replaced by the one that follows. done: there is nothing left.
     """
     cdef int64_t k = addresses.shape[0]
     cdef int status

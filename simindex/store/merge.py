@@ -11,23 +11,29 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import CorruptStore
-from simindex.kernels import address_of, merge_blocks, posting_at
+from simindex.kernels import address_of, are_live, merge_blocks, posting_at
 from simindex.store import layout
 from simindex.store.manifest import DELTA, SEGMENTS, Job, Manifest, Run
-from simindex.store.runvalues import DeltaBuilder, close_segment, delta_bands, segment_count
+from simindex.store.runvalues import DeltaBuilder, close_segment, delta_bands, leaf_limit, segment_count
 from simindex.types import U8, U64
 
-IN_LEAF = 2048  # bytes; larger values lie on overflow pages of their own
+_SAMPLE = 512
 
 
 class Keyspace:
     """What merging needs to know: the transaction, where the keyspace lies, its manifest."""
 
-    __slots__ = ("db", "id", "manifest", "prefix", "txn")
+    __slots__ = ("_leaf_limit", "db", "id", "manifest", "prefix", "txn")
 
     def __init__(self, txn: Any, db: Any, prefix: bytes, manifest: Manifest) -> None:
         self.txn, self.db, self.prefix, self.manifest = txn, db, prefix, manifest
         self.id: int = txn.id()
+        self._leaf_limit = 0
+
+    def steady(self, run: Run, value: Any) -> Any:
+        """Return a value of a run, copied if it would move: one in a leaf, or that this transaction wrote."""
+        self._leaf_limit = self._leaf_limit or leaf_limit(self.txn, self.db)
+        return bytes(value) if len(value) < self._leaf_limit or run.changed == self.id else value
 
     def put(self, key: bytes, value: Any) -> None:
         """Put a value under a key of the keyspace."""
@@ -104,9 +110,7 @@ class _Input:
         self.more = bool(cursor.next()) and bytes(cursor.key())[:-8] == key[:-8]
 
     def _hold(self, value: Any, offset: int, count: int) -> None:
-        # Values in leaves move, and so does what this transaction wrote.
-        if len(value) < IN_LEAF or self._run.changed == self._space.id:
-            value = bytes(value)
+        value = self._space.steady(self._run, value)
         self._held = value
         self.address, self.count = address_of(value) + offset, count
         self.last = posting_at(self.address, count - 1) if count else 0
@@ -226,9 +230,7 @@ def fold(space: Keyspace, deltas: list[Run], live: U64 | None) -> int:
     counts: U64 = np.zeros((bands, len(deltas)), np.uint64)
     held = []
     for i, run in enumerate(deltas):
-        value = space.delta(run)
-        if len(value) < IN_LEAF or run.changed == space.id:  # such values move
-            value = bytes(value)
+        value = space.steady(run, space.delta(run))
         held.append(value)
         blocks = np.array(delta_bands(value, run.number, bands), np.uint64)
         addresses[:, i] = blocks[:, 0] + np.uint64(address_of(value))
@@ -253,3 +255,25 @@ def fold(space: Keyspace, deltas: list[Run], live: U64 | None) -> int:
     else:
         del manifest.runs[output.number]
     return sum(most)
+
+
+def sample_dead(space: Keyspace, live: U64) -> bool:
+    """Estimate anew how much of one run is dead, each time of another; return whether that changed its entry.
+
+    Cost: one value read, and up to 1,024 bits of the live bitmap.
+    """
+    manifest = space.manifest
+    busy = manifest.busy()
+    runs = [run for run in manifest.runs.values() if run.number not in busy and run.count]
+    if not runs:
+        return False
+    run = runs[space.id % len(runs)]
+    part = _Input(space, run, space.id % manifest.bands, (space.id * 0x9E3779B97F4A7C15) % 2**64)
+    if not part.count:
+        return False
+    step = max(part.count // _SAMPLE, 1)
+    rows = [posting_at(part.address, i) & 0xFFFFFFFF for i in range(0, part.count, step)]
+    known = np.array([row for row in rows if row < len(live) * layout.LIVE_ROWS], np.uint32)
+    dead = len(rows) - int(are_live(live, known).sum())
+    before, run.dead = run.dead, run.count * dead // len(rows)
+    return before != run.dead

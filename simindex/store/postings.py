@@ -13,7 +13,7 @@ from simindex.errors import WriteError
 from simindex.kernels import merge_sorted
 from simindex.store import layout
 from simindex.store.manifest import DELTA, FAN_OUT, SEGMENTS, TINY, Manifest, Run
-from simindex.store.merge import JobRunner, Keyspace, fold, start_job
+from simindex.store.merge import JobRunner, Keyspace, fold, sample_dead, start_job
 from simindex.store.runs import PostingsReader
 from simindex.store.runvalues import DeltaBuilder, close_segment, delta_postings
 from simindex.types import U64
@@ -136,6 +136,8 @@ class PostingsWriter:
         most = max(MOST_READ, earned) if budget is None else budget
         spent, start = 0, perf_counter()
         manifest = self._space.manifest
+        if live is not None and manifest.runs:
+            self._changed = sample_dead(self._space, live) or self._changed
         spent += self._start_jobs(live)
         for job in sorted(manifest.jobs, key=lambda job: job.level):
             job.credit += earned if budget is None else budget
@@ -162,8 +164,11 @@ class PostingsWriter:
         manifest, space, spent, level = self._space.manifest, self._space, 0, 0
         levels = {manifest.level(run) for run in manifest.runs.values()}
         while levels and level <= max(levels):
-            group = self._idle(level)[:FAN_OUT]
-            if len(group) == FAN_OUT:
+            idle = self._idle(level)
+            group = idle[:FAN_OUT]
+            if live is not None and len(group) < FAN_OUT:  # mostly dead runs do not wait for a full group
+                group = [run for run in idle if 4 * run.dead > run.count]
+            if len(group) == FAN_OUT or (group and live is not None):
                 if self._foldable(group):
                     spent += fold(space, group, live)
                     self._changed = True

@@ -15,11 +15,10 @@ from simindex.kernels import address_of, lookup_runs, lower_posting, merge_block
 from simindex.store import layout
 from simindex.store.finding import Finding
 from simindex.store.manifest import DELTA, Manifest, Run
-from simindex.store.runvalues import delta_bands, segment_count
+from simindex.store.runvalues import delta_bands, leaf_limit, segment_count
 from simindex.store.verify_runs import RunCheck
 from simindex.types import I64, U32, U64, Array
 
-IN_LEAF = 2048  # bytes; larger values lie on overflow pages of their own and stay where they are
 _FETCH_ALL = 512  # queries; so many touch most segments anyway
 _CHUNK = 1 << 16  # postings per array of `band`
 _TABLE_HEAD = 4
@@ -44,6 +43,7 @@ class PostingsReader:
         self._db, self._prefix, self._bands = db, prefix, bands
         self._id: int = txn.id()
         self._owner = txn if writable else None
+        self._leaf_limit = leaf_limit(txn, db)
         self._stored = b""
         self._manifest = Manifest(bands)
         self._tables: list[_RunTable] = []
@@ -225,7 +225,7 @@ class PostingsReader:
         value = txn.get(key, db=self._db)
         if value is None:
             raise CorruptStore(f"a value of run {table.number} is not there: run check")
-        if len(value) < IN_LEAF or (self._owner is not None and table.changed == self._id):
+        if len(value) < self._leaf_limit or (self._owner is not None and table.changed == self._id):
             value = bytes(value)
             self._kept.setdefault(table.number, {})[index] = value
         return value, address_of(value)

@@ -13,6 +13,12 @@ from simindex.types import U8, U64
 _LIST_AT = layout.DELTA_FIELDS.size
 
 
+def leaf_limit(txn: Any, db: Any) -> int:
+    """Return a size from which every value lies on overflow pages of its own, where it does not move."""
+    page_bytes: int = txn.stat(db)["psize"]
+    return page_bytes // 2
+
+
 def delta_bytes(counts: Sequence[int]) -> int:
     """Return the bytes of a delta with so many postings per band."""
     size = _LIST_AT + layout.DELTA_BAND.size * len(counts)

@@ -141,8 +141,8 @@ def test_merge_in_pieces_equals_the_twin(skew: str, sizes: list[int]) -> None:
 def test_merge_refuses_a_block_that_should_have_been_replaced() -> None:
     data, address = stored(np.array([1, 2, 3], np.uint64))
     one = np.ones(1, np.uint8)
+    where, count = np.array([address], np.uint64), np.array([3], np.uint64)
     with pytest.raises(ValueError, match="ends below 9"):
-        where, count = np.array([address], np.uint64), np.array([3], np.uint64)
         kernels.merge_blocks(where, count, one, 9, None, np.zeros(80, np.uint8), 0, 9)
     assert len(data)
 

@@ -157,3 +157,95 @@ def test_answers_equal_a_model_whatever_happens(tmp_path: Path, seed: int, segme
         with store.env.begin(buffers=True) as txn:
             store.check(txn, rng)
     store.close()
+
+
+def loaded(path: Path, seed: int = 3) -> Store:
+    """A store with deltas, segments and an open job."""
+    rng = np.random.default_rng(seed)
+    store = Store(path, SMALL)
+    for _ in range(40):
+        with store.env.begin(write=True, buffers=True) as txn:
+            writer = store.writer(txn)
+            store.append(writer, some_keys(rng, 300))
+            writer.flush()
+            writer.merge(None, 500)
+            stats = PostingsReader.open(txn, store.db, PREFIX, BANDS, None, True).stats()
+        if stats["jobs"] and stats["segments"] > 5 and stats["runs"] > 10:
+            break
+    assert stats["jobs"] > 0
+    return store
+
+
+def values(store: Store) -> list[tuple[bytes, bytes]]:
+    with store.env.begin() as txn, txn.cursor(db=store.db) as cursor:
+        return [(bytes(key), bytes(value)) for key, value in cursor]
+
+
+@pytest.mark.parametrize("damage", ["flip", "delete", "add", "swap"])
+def test_verify_finds_every_damaged_value(tmp_path: Path, damage: str) -> None:
+    store = loaded(tmp_path / "p.db")
+    stored = [(key, value) for key, value in values(store) if key[6] != layout.TAG_MANIFEST]
+    assert {key[6] for key, _ in stored} == {layout.TAG_DELTA, layout.TAG_SEGMENT}
+    rng = np.random.default_rng(1)
+    for key, value in stored[:: max(1, len(stored) // 25)]:
+        with store.env.begin(write=True, buffers=True) as txn:
+            if damage == "flip":
+                at = int(rng.integers(0, len(value)))
+                txn.put(key, value[:at] + bytes([value[at] ^ 4]) + value[at + 1 :], db=store.db)
+            elif damage == "delete":
+                txn.delete(key, db=store.db)
+            elif damage == "add":
+                txn.put(key[:6] + bytes([9]) + key[7:], value, db=store.db)
+            else:
+                other = next(v for k, v in stored if k[6] == key[6] and v != value)
+                txn.put(key, other, db=store.db)
+            reader = PostingsReader.open(txn, store.db, PREFIX, BANDS, None, True)
+            assert list(reader.verify(txn)), f"{damage} of {key.hex()} goes unnoticed"
+            txn.abort()
+    store.close()
+
+
+def test_merges_drop_dead_postings_and_rewrite_mostly_dead_runs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    store = Store(tmp_path / "p.db", SMALL)
+    with store.env.begin(write=True, buffers=True) as txn:
+        writer = store.writer(txn)
+        store.append(writer, some_keys(rng, 4000))
+        writer.flush()
+    store.remove(np.arange(3000))
+    for _ in range(30):
+        with store.env.begin(write=True, buffers=True) as txn:
+            writer = store.writer(txn)
+            store.append(writer, some_keys(rng, 70))
+            writer.flush()
+            writer.merge(store.live.addresses)
+    with store.env.begin(buffers=True) as txn:
+        store.check(txn, rng)
+        assert store.reader is not None
+        assert store.reader.stats()["postings"] < BANDS * (store.alive.sum() + 300)
+    store.close()
+
+
+def test_compaction_leaves_one_run_and_no_dead_posting(tmp_path: Path) -> None:
+    store = loaded(tmp_path / "p.db")
+    store.remove(np.arange(0, len(store.keys), 2))
+    done, turns = False, 0
+    while not done:
+        with store.env.begin(write=True, buffers=True) as txn:
+            done = store.writer(txn).finish(store.live.addresses, 3000)
+        with store.env.begin(buffers=True) as txn:
+            store.check(txn, np.random.default_rng(turns))
+        turns += 1
+    assert turns > 3, "the budget spreads the work"
+    assert store.reader is not None
+    stats = store.reader.stats()
+    assert (stats["runs"], stats["jobs"], stats["postings"]) == (1, 0, BANDS * int(store.alive.sum()))
+    store.close()
+
+
+def test_postings_of_another_shape_are_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "p.db", SMALL)
+    with store.env.begin(write=True, buffers=True) as txn:
+        with pytest.raises(ValueError, match=r"shape \(2, 5\) for 3 bands"):
+            store.writer(txn).append(np.zeros((2, 5), np.uint64))
+    store.close()
