@@ -10,6 +10,7 @@ from simindex.errors import FeatureError
 from simindex.index.field import Field
 from simindex.types import ABSENT, PRESENT, U8, Features, Packed
 
+_PLAIN = frozenset([str, bytes, list, tuple, set, frozenset, type(None)])
 Signed = tuple[U8, U8]  # signatures (n, width), states (n,)
 
 
@@ -48,7 +49,7 @@ def _is_csr(column: tuple[Any, Any]) -> bool:
 
 def _value_list(field: Field, column: Any) -> Features | Signed:
     values: Sequence[Any] = column if isinstance(column, list | tuple) else list(column)
-    if any(map(_is_signature, values)):
+    if not _PLAIN.issuperset(map(type, values)) and any(map(_is_signature, values)):
         return _signature_list(field, values)
     if field.kind == "text":
         assert field.text is not None

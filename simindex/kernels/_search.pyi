@@ -1,7 +1,10 @@
+from typing import final
+
 from simindex.types import U8, U32, U64
 
 def _select(level: int) -> None: ...
 
+@final
 class Finder:
     def __init__(
         self,

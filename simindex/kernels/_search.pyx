@@ -2,6 +2,7 @@
 """One query in one call: what a search does when everything that it reads was fetched before (csrc/search.h).
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -54,6 +55,7 @@ def _select(int level):
 si_fastsim_init()
 
 
+@cython.final
 cdef class Finder:
     """One field of one collection as one transaction sees it, ready for single queries.
 
