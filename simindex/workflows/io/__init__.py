@@ -14,12 +14,14 @@ from simindex.workflows.io.batch import (
 )
 from simindex.workflows.io.formats import FORMATS, Format, format_of
 from simindex.workflows.io.jsondecode import label_list
+from simindex.workflows.io.rows import BadRow, Rows, open_rows
 from simindex.workflows.io.sources import Source, identity, open_source, total_bytes
 from simindex.workflows.io.survivors import Survivors, open_survivors, output_format
 
 __all__ = [
     "FORMATS",
     "BadRecord",
+    "BadRow",
     "Batch",
     "Block",
     "Decoded",
@@ -27,6 +29,7 @@ __all__ = [
     "Labels",
     "Place",
     "Reject",
+    "Rows",
     "Source",
     "Survivors",
     "TruncatedInput",
@@ -35,6 +38,7 @@ __all__ = [
     "identity",
     "label_list",
     "line_mask",
+    "open_rows",
     "open_source",
     "open_survivors",
     "output_format",

@@ -88,6 +88,10 @@ class Parquet:
         except (self._pa.ArrowInvalid, OSError) as error:
             raise TruncatedInput(f"{self.files[number].name}: broken Parquet data: {error}") from error
 
+    def stretches(self, number: int) -> Iterator[Any]:
+        """Yield one file's rows, all columns, as Arrow batches."""
+        yield from self._stretches(number, None)
+
     def batches(self, place: Place) -> Iterator[Batch]:
         columns = [self.field] if self.key in (None, self.field) else [self.field, str(self.key)]
         for number in range(place.file, len(self.files)):
