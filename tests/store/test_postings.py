@@ -249,3 +249,21 @@ def test_postings_of_another_shape_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"shape \(2, 5\) for 3 bands"):
             store.writer(txn).append(np.zeros((2, 5), np.uint64))
     store.close()
+
+
+def test_a_keyspace_whose_rows_all_died_stays_sound(tmp_path: Path) -> None:
+    """Its manifest is kept without runs, so that no run number is used twice."""
+    rng = np.random.default_rng(6)
+    store = Store(tmp_path / "p.db", SMALL)
+    for n in (5, 900):
+        with store.env.begin(write=True, buffers=True) as txn:
+            store.append(writer := store.writer(txn), some_keys(rng, n))
+            writer.flush()
+        store.remove(np.flatnonzero(store.alive))
+        with store.env.begin(write=True, buffers=True) as txn:
+            assert store.writer(txn).finish(store.live.addresses)
+        with store.env.begin(buffers=True) as txn:
+            store.check(txn, rng)
+            store.reader = None
+            store.check(txn, rng)
+    store.close()
