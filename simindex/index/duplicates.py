@@ -71,15 +71,15 @@ def find_duplicates(
         stored = zip(
             rows[starts[i] : starts[i + 1]].tolist(), score[starts[i] : starts[i + 1]].tolist(), strict=True
         )
-        found = [(value, 0, row) for row, value in stored if row not in gone]
-        found += [(value, 1, j) for j, value in inside.earlier(i) if j in accepted]
-        if found:
+        near: list[Match] = [(value, 0, row) for row, value in stored if row not in gone]
+        near += [(value, 1, j) for j, value in inside.earlier(i) if j in accepted]
+        if near:
             me = prepared.keys.key(i)
-            found = [match for match in found if match[1] == 0 or prepared.keys.key(match[2]) != me]
-        if found:
+            near = [match for match in near if match[1] == 0 or prepared.keys.key(match[2]) != me]
+        if near:
             fresh[i] = False
-            matches.append((i, min(found, key=_rank)))
-        if not found or policy == "keep":
+            matches.append((i, min(near, key=_rank)))
+        if not near or policy == "keep":
             accepted.add(i)
             inside.add(i)
             if own[i] != MISSING:
