@@ -1,15 +1,12 @@
 """A collection of an open database: calls see the newest commit, writes are their own transactions."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simindex.api.writing import WriteVerbs
 from simindex.errors import MapFull
-from simindex.index import searching
-from simindex.index.results import Hits
 from simindex.index.schema import Schema
-from simindex.index.single import Finders, one_query, read_once
+from simindex.index.single import Finders
 
 if TYPE_CHECKING:
     from simindex.api.database import Database
@@ -18,35 +15,40 @@ T = TypeVar("T")
 _TRIES = 4  # a transaction that outgrew the map is repeated in a larger one
 
 
+class _Reading:
+    """A snapshot for one call: its table."""
+
+    __slots__ = ("_database", "_number", "_schema", "_snapshot")
+
+    def __init__(self, database: "Database", number: int, schema: Schema) -> None:
+        self._database = database
+        self._number = number
+        self._schema = schema
+
+    def __enter__(self) -> Any:
+        self._snapshot = self._database._store.read()
+        try:
+            return self._database._table(self._snapshot, self._number, self._schema)
+        except BaseException:
+            self._snapshot.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._snapshot.close()
+
+
 class Collection(WriteVerbs):
     """Items under keys, with similarity fields. From db["name"] or db.create_collection; lives as long as its
     database.
     """
 
     def __init__(self, database: "Database", number: int, schema: Schema) -> None:
-        super().__init__(schema)
+        super().__init__(schema, Finders(schema))
         self._database = database
         self._number = number
-        self._finders = Finders(schema)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Any]:
-        with self._database._store.read() as snapshot:
-            yield self._database._table(snapshot, self._number, self._schema)
-
-    def search(self, **arguments: Any) -> Hits:
-        search, value = searching.parse(self._schema, arguments)
-        value = read_once(value)
-        query = None if value is None else one_query(search.field, value)
-        with self._database._store.read() as snapshot:
-            table = self._database._table(snapshot, self._number, self._schema)
-            if query is not None:
-                hits = self._finders.search(table, search, query)
-                if hits is not None:
-                    return hits
-            return searching.search_value(table, self._schema, search, value)
-
-    search.__doc__ = WriteVerbs.search.__doc__
+    def _reading(self) -> "_Reading":
+        return _Reading(self._database, self._number, self._schema)
 
     def _write(self, action: Callable[[Any], T]) -> T:
         for left in reversed(range(_TRIES)):

@@ -14,13 +14,15 @@ from simindex.index.keys import Key, shown
 from simindex.index.request import build_search, split_value
 from simindex.index.results import BatchHits, Hits
 from simindex.index.schema import Schema
+from simindex.index.single import Finders, one_query, read_once
 
 
 class ReadVerbs(ABC):
     """get, [], in, len, iteration, search, search_many, explain, compare."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, finders: Finders | None = None) -> None:
         self._schema = schema
+        self._finders = finders  # None where a transaction's own writes have to be seen
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
@@ -91,9 +93,14 @@ class ReadVerbs(ABC):
         Raises QueryError, SchemaError, FeatureError.
         """
         search, value = searching.parse(self._schema, arguments)
-        query = searching.query_of(search, value)
+        value = read_once(value)
+        query = None if value is None else one_query(search.field, value)
         with self._reading() as table:
-            return searching.search_one(table, self._schema, search, query)
+            if query is not None and self._finders is not None:
+                hits = self._finders.search(table, search, query)
+                if hits is not None:
+                    return hits
+            return searching.search_value(table, self._schema, search, value)
 
     def search_many(self, **arguments: Any) -> BatchHits:
         """Return the hits of many queries as arrays: search_many(body=[...], threshold=0.8). Options as for

@@ -10,6 +10,7 @@ from simindex.api.reading import ReadVerbs
 from simindex.api.writing import WriteVerbs
 from simindex.errors import Closed, SimindexError
 from simindex.index.schema import Schema
+from simindex.index.single import Finders
 
 if TYPE_CHECKING:
     from simindex.api.database import Database
@@ -81,7 +82,7 @@ class SnapshotCollection(ReadVerbs):
     """A collection as its snapshot sees it, read-only."""
 
     def __init__(self, snapshot: Snapshot, number: int, schema: Schema) -> None:
-        super().__init__(schema)
+        super().__init__(schema, Finders(schema))
         self._snapshot = snapshot
         self._number = number
 

@@ -34,11 +34,6 @@ def search_batch(table: Any, schema: Schema, search: Search, queries: Queries) -
     return ranking.batch(table, schema, search, found, len(queries))
 
 
-def query_of(search: Search, value: Any) -> Queries:
-    """Return one query made ready. Raises FeatureError."""
-    return make_query(search.field, value)
-
-
 def queries_of(search: Search, values: Any) -> Queries:
     """Return many queries made ready. Raises FeatureError, QueryError for a single text."""
     if isinstance(values, str | bytes) or values is None:
