@@ -33,19 +33,23 @@ def compact(store: Store, timeout: float | None = None) -> Compaction:
     band.
 
     Nobody can write meanwhile, all can read; handles of this process go on with the new file. On any failure
-    the old file stays as it is. Needs room for both. Raises Locked if another process has the file open, or a
-    thread of this one keeps a snapshot; CorruptStore if the copy does not pass its check.
+    the old file stays as it is. Needs room for the old file and two new ones. Raises Locked if another
+    process has the file open, or a thread of this one keeps a snapshot; CorruptStore if the copy does not
+    pass its check.
     """
     before = store.info().file_bytes
     items = 0
 
     def write_copy(snapshot: Snapshot, path: Path) -> None:
         nonlocal items
-        with Store.open(path, "x", durability="relaxed") as copy:
+        draft = path.with_name(f"{path.name}.draft")
+        with Store.open(draft, "x", bulk_new=True) as copy:
             items = copy_all(snapshot, copy)
+            copy.environment.copy(path, compact=True)  # leaves out the pages that merging freed; synced
+        draft.unlink()
+        with Store.open(path, "r") as copy:
             for finding in check(copy):
                 raise CorruptStore(f"the compacted copy is not sound, the file stays as it was: {finding}")
-            copy.environment.sync()
 
     store.rewrite(write_copy, timeout)
     return Compaction(items, before, store.info().file_bytes)

@@ -185,12 +185,14 @@ class Store:
         max_bytes: int | None = None,
         timeout: float = 5.0,
         force: bool = False,
+        bulk_new: bool = False,
     ) -> "Store":
         """Return the open store; mode "w" makes the file if there is none, "x" insists on making it.
 
-        timeout: seconds to wait for another process's write lock. For the errors see `Environment.open`.
+        timeout: seconds to wait for another process's write lock. bulk_new: a new file without any sync. For
+        the errors see `Environment.open`.
         """
-        return cls(Environment.open(path, mode, durability, max_bytes, timeout, force))
+        return cls(Environment.open(path, mode, durability, max_bytes, timeout, force, bulk_new))
 
     def read(self) -> Snapshot:
         """Return a snapshot of this moment. Cost: about a microsecond."""
