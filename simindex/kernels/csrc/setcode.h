@@ -9,9 +9,10 @@
  * The empty set is the empty string. A set has exactly one encoding, so equal bytes are equal sets.
  *
  * The width grows with the set (si_set_width): with a hashes in the smaller set and u in the union, two of the union's
- * hashes agree in w bits with chance <= u^2 / 2^(w + 1). 2^w >= 11200 a^2 keeps that below 1e-3 for u <= 4.7 a, that is
- * for any pair whose Jaccard is 0.22 or more and for any pair at all whose sizes differ by up to 3.7 times. Above
- * 158,000 hashes 2^w >= 2800 a^2 (u <= 2.36 a, Jaccard >= 0.43), which keeps within 4.3 bytes a hash to 1,000,000. */
+ * hashes agree in w bits with chance <= u^2 / 2^(w + 1). 2^w >= 11468800 a^2 keeps that below 1e-6 for u <= 4.7 a, that
+ * is for any pair whose Jaccard is 0.22 or more: a corpus has millions of pairs near its threshold, and none should be
+ * moved across it. Where that would take more than 4.3 bytes a hash (from about 180 hashes), w grows by one bit a doubling
+ * (4.2 bytes) and the chance slowly with it, until 2^w >= 2800 a^2 (1e-3 for u <= 2.36 a, Jaccard >= 0.43) takes over. */
 #ifndef SI_SETCODE_H
 #define SI_SETCODE_H
 
@@ -31,8 +32,9 @@
 static inline uint32_t si_set_width(uint64_t n) {
     if (n >= (1u << 26)) return 64;
     uint32_t tight = si_bit_length64(2800u * n * n - 1);
-    uint32_t wide = si_bit_length64(n < (1u << 18) ? 11200u * n * n - 1 : ~(uint64_t)0);
-    if (wide > 48) wide = 48;
+    uint32_t wide = si_bit_length64(n < (1u << 18) ? 11468800u * n * n - 1 : ~(uint64_t)0);
+    uint32_t most = si_bit_length64(n - 1) + 31;
+    if (wide > most) wide = most;
     return tight > wide ? tight : wide;
 }
 

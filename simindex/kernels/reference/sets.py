@@ -11,7 +11,7 @@ def set_width(n: int) -> int:
     if n == 0:
         return 0
     tight = (2800 * n * n - 1).bit_length()
-    wide = min((11200 * n * n - 1).bit_length(), 48)
+    wide = min((11468800 * n * n - 1).bit_length(), (n - 1).bit_length() + 31)
     return min(max(tight, wide), 64)
 
 
