@@ -1,8 +1,9 @@
 """put_many's pipeline: some threads prepare batches while the caller's thread writes them, in order."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 from simindex.index.ingest import Batch, RowBatch, batches, prepare_batch
@@ -22,16 +23,17 @@ def put_all(
     the reading; batches that were written stay.
     """
     report = PutReport()
-    for prepared, rejects, _ in _prepared(schema, batches(schema, rows, size), skip, threads):
-        if len(prepared):
-            report.add(write(prepared))
-        report.rejects += rejects
+    with closing(_prepared(schema, batches(schema, rows, size), skip, threads)) as ready:
+        for prepared, rejects, _ in ready:
+            if len(prepared):
+                report.add(write(prepared))
+            report.rejects += rejects
     return report
 
 
 def _prepared(
     schema: Schema, source: Iterator[RowBatch | Batch], skip: bool, threads: int
-) -> Iterator[Ready]:
+) -> Generator[Ready]:
     if threads == 0:
         for batch in source:
             yield prepare_batch(schema, batch, skip)

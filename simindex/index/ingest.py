@@ -83,6 +83,8 @@ def _arrow_batches(parts: Iterable[Any]) -> Iterator[RowBatch]:
 def _array_batches(schema: Schema, arrays: Mapping[str, Any], size: int) -> Iterator[Batch]:
     if "key" not in arrays:
         raise FeatureError("arrays need a column 'key'")
+    if isinstance(arrays["key"], str | bytes | int | np.integer):
+        raise FeatureError("put_many takes many records: use put for one, or give a list of them")
     columns = {}
     for name, column in arrays.items():
         if name in schema.columns and column is not None:

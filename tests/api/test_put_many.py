@@ -111,6 +111,16 @@ def test_input_is_read_lazily(sets: Collection, threads: int) -> None:
     assert max(behind) <= 10 * (threads + 2)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_thread_is_left_behind_by_an_error(sets: Collection, threads: int) -> None:
+    given = [*rows(25), {"key": 5}, *rows(25, 100)]
+    with pytest.raises(FeatureError) as caught:
+        sets.put_many(given, batch=10, threads=threads)
+    assert threading.active_count() == 1
+    assert len(sets) == 20
+    assert "record 25" in str(caught.value)
+
+
 def test_an_error_of_the_source_leaves_whole_batches(sets: Collection) -> None:
     def source() -> Iterator[dict]:
         yield from rows(25)
@@ -145,7 +155,7 @@ def test_bad_options_are_named_before_anything_is_read(sets: Collection, options
     assert len(list(source)) == 3
 
 
-@pytest.mark.parametrize("given", ["abc", b"abc", 5, None])
+@pytest.mark.parametrize("given", ["abc", b"abc", 5, None, {"key": "a", "tags": ["x"]}, {"key": 7}])
 def test_other_inputs_are_refused(sets: Collection, given: object) -> None:
     with pytest.raises(FeatureError, match="put_many takes"):
         sets.put_many(given)
