@@ -76,17 +76,25 @@ app = typer.Typer(
 )
 
 
+def show_version(is_asked: bool) -> None:
+    """Print the version and exit, if asked to."""
+    if is_asked:
+        from importlib.metadata import version
+
+        print(f"simindex {version('simindex')}")
+        raise typer.Exit()
+
+
 @app.callback(epilog="Exit codes: 0 fine, 1 findings of check, 2 usage, 3 failure, 130 interrupted.")
-def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def root(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", callback=show_version, is_eager=True
+    ),
+) -> None:
     """Find near-duplicates.
 
     Deduplicate corpora, and keep, search and check similarity indexes in one file.
     """
-    if version:
-        from importlib.metadata import version as installed
-
-        print(f"simindex {installed('simindex')}")
-        raise typer.Exit()
 
 
 def exit_code(error: Exception) -> int | None:
@@ -121,3 +129,7 @@ def say(text: str) -> None:
 def main() -> None:
     """Run the command line."""
     app(prog_name="simindex")
+
+
+if __name__ == "__main__":
+    main()
