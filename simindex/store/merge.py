@@ -17,7 +17,7 @@ from simindex.store.manifest import DELTA, SEGMENTS, Job, Manifest, Run
 from simindex.store.runvalues import DeltaBuilder, close_segment, delta_bands, leaf_limit, segment_count
 from simindex.types import U8, U64
 
-_SAMPLE = 512
+_SAMPLE = 64  # postings looked at a run, up to twice as many
 
 
 class Keyspace:
@@ -257,23 +257,24 @@ def fold(space: Keyspace, deltas: list[Run], live: U64 | None) -> int:
     return sum(most)
 
 
-def sample_dead(space: Keyspace, live: U64) -> bool:
-    """Estimate anew how much of one run is dead, each time of another; return whether that changed its entry.
+def sample_dead(space: Keyspace, live: U64, runs: int = 1) -> bool:
+    """Estimate anew how much of some runs is dead, each time of the next ones; return whether that changed them.
 
-    Cost: one value read, and up to 1,024 bits of the live bitmap.
+    Cost: one value read a run, and up to 128 bits of the live bitmap.
     """
     manifest = space.manifest
     busy = manifest.busy()
-    runs = [run for run in manifest.runs.values() if run.number not in busy and run.count]
-    if not runs:
-        return False
-    run = runs[space.id % len(runs)]
-    part = _Input(space, run, space.id % manifest.bands, (space.id * 0x9E3779B97F4A7C15) % 2**64)
-    if not part.count:
-        return False
-    step = max(part.count // _SAMPLE, 1)
-    rows = [posting_at(part.address, i) & 0xFFFFFFFF for i in range(0, part.count, step)]
-    known = np.array([row for row in rows if row < len(live) * layout.LIVE_ROWS], np.uint32)
-    dead = len(rows) - int(are_live(live, known).sum())
-    before, run.dead = run.dead, run.count * dead // len(rows)
-    return before != run.dead
+    idle = [run for run in manifest.runs.values() if run.number not in busy and run.count]
+    changed = False
+    for i in range(min(runs, len(idle))):
+        run = idle[(space.id * runs + i) % len(idle)]
+        part = _Input(space, run, space.id % manifest.bands, (space.id * 0x9E3779B97F4A7C15) % 2**64)
+        if not part.count:
+            continue
+        step = max(part.count // _SAMPLE, 1)
+        rows = [posting_at(part.address, i) & 0xFFFFFFFF for i in range(0, part.count, step)]
+        known = np.array([row for row in rows if row < len(live) * layout.LIVE_ROWS], np.uint32)
+        dead = len(rows) - int(are_live(live, known).sum())
+        before, run.dead = run.dead, run.count * dead // len(rows)
+        changed = changed or before != run.dead
+    return changed

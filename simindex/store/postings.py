@@ -107,7 +107,10 @@ class PostingsWriter:
         return None
 
     def _delta_most(self) -> int:
-        return min(DELTA_MOST, self._space.manifest.segment_capacity())
+        # A delta is one value: beyond a segment's size it would need a longer run of free pages than most that merges
+        # leave behind, and the file would grow by it.
+        manifest = self._space.manifest
+        return min(DELTA_MOST, max(manifest.segment_capacity() // manifest.bands, TINY))
 
     def _put_segments(self, bands: list[U64]) -> None:
         space, manifest = self._space, self._space.manifest
@@ -137,7 +140,8 @@ class PostingsWriter:
         spent, start = 0, perf_counter()
         manifest = self._space.manifest
         if live is not None and manifest.runs:
-            self._changed = sample_dead(self._space, live) or self._changed
+            looked_at = 1 + min(own // (1000 * manifest.bands), 7)  # a large commit can afford a wider look
+            self._changed = sample_dead(self._space, live, looked_at) or self._changed
         spent += self._start_jobs(live)
         for job in sorted(manifest.jobs, key=lambda job: job.level):
             job.credit += earned if budget is None else budget
