@@ -1,10 +1,12 @@
 """Measured recall and precision of threshold searches against exact truth, on every corpus that has one.
 
-usage: python benchmarks/recall.py DATA [CORPUS...]        DATA: folder of NAME.jsonl and NAME.truth_w3.tsv (or truth_c5)
+usage: python benchmarks/recall.py DATA [CORPUS...]
+DATA: folder of NAME.jsonl and NAME.truth_w3.tsv (or truth_c5)
 
-Every item of a corpus is a query. The shingles are those of the truth's own tokeniser, fed to a `tokens` field, so that only
-signatures, buckets, filter and verification are measured. Columns: the recall that `explain` states at the threshold and the
-measured share of all pairs at or above it, then the share of reported pairs that are true.
+Every item of a corpus is a query. The shingles are those of the truth's own tokeniser, fed to a `tokens`
+field, so that only signatures, buckets, filter and verification are measured. Columns: the recall that
+`explain` states at the threshold and the measured share of all pairs at or above it, then the share of
+reported pairs that are true.
 """
 
 import argparse

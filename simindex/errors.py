@@ -1,7 +1,7 @@
 """Every exception of the package, grouped by when it happens. Imports nothing.
 
-`SimindexError` catches them all. Bad arguments are also ValueError (KeyExists and missing keys also KeyError), so
-callers who know only Python's own exceptions are served as well.
+`SimindexError` catches them all. Bad arguments are also ValueError (KeyExists and missing keys also
+KeyError), so callers who know only Python's own exceptions are served as well.
 """
 
 
@@ -9,7 +9,7 @@ class SimindexError(Exception):
     """Any error of simindex."""
 
 
-# Opening ---------------------------------------------------------------------------------------------------------
+# Opening ----------------------------------------------------------------------------------------------------
 
 
 class OpenError(SimindexError):
@@ -40,7 +40,7 @@ class CorruptStore(SimindexError):
     """Stored bytes contradict their checksum or each other."""
 
 
-# Writing ---------------------------------------------------------------------------------------------------------
+# Writing ----------------------------------------------------------------------------------------------------
 
 
 class WriteError(SimindexError):
@@ -81,7 +81,7 @@ class Closed(SimindexError, ValueError):
     """The database, collection, snapshot or transaction was used after it was closed."""
 
 
-# Meaning ---------------------------------------------------------------------------------------------------------
+# Meaning ----------------------------------------------------------------------------------------------------
 
 
 class SchemaError(SimindexError, ValueError):
@@ -109,7 +109,9 @@ class QueryError(SimindexError, ValueError):
     text, start, stop: the statement and the span at fault, when there is one; str() draws a caret below it.
     """
 
-    def __init__(self, message: str, text: str | None = None, start: int = 0, stop: int | None = None) -> None:
+    def __init__(
+        self, message: str, text: str | None = None, start: int = 0, stop: int | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.text = text

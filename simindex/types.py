@@ -25,7 +25,7 @@ SHORTENED = 3  # present; the content was shorter than one shingle and became on
 class Features:
     """Hashed features of n items in compressed-row form.
 
-    hashes: uint64, shape (m,); the features of item i are hashes[ptr[i]:ptr[i + 1]], any order, repeats allowed.
+    hashes: uint64, shape (m,); item i has hashes[ptr[i]:ptr[i + 1]], any order, repeats allowed.
     ptr:    int64, shape (n + 1,), ptr[0] == 0, not decreasing.
     state:  uint8, shape (n,): ABSENT, EMPTY, PRESENT or SHORTENED. EMPTY and ABSENT have no features.
     """

@@ -10,14 +10,17 @@ import simindex
 
 
 def main() -> None:
-    text = "the blue canal boat passed under the old stone bridge at noon and nobody saw who was steering it that day"
+    text = (
+        "the blue canal boat passed under the old stone bridge at noon and "
+        "nobody saw who was steering it that day"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "smoke.simdb"
         with simindex.open(path) as db:
             news = db.create_collection("news", {"body": simindex.text(threshold=0.7)})
             news.put("a", {"body": text, "lang": "en"})
             news.put("b", {"body": text + " again"})
-            news.put("c", {"body": "something else entirely, about ships and the sea and the weather of the coming week"})
+            news.put("c", {"body": "something else entirely, about ships and the weather of the coming week"})
         with simindex.open(path, mode="r") as db:
             hits = db["news"].search(body=text)
             if [hit.key for hit in hits] != ["a", "b"] or hits[0].score != 1.0:

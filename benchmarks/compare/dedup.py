@@ -1,5 +1,8 @@
-"""`simindex dedup` beside the two scripts, whole processes: wall time with start-up apart, memory, and items dropped
-against the exact truth (every item but the first of its component of pairs at or above the threshold)."""
+"""`simindex dedup` beside the two scripts, whole processes.
+
+Wall time with start-up apart, memory, and items dropped against the exact truth.
+The exact truth drops every item but the first of its component of pairs at or above the threshold.
+"""
 
 import json
 import os
@@ -74,14 +77,13 @@ def rows(data: Path, runs: int = 3) -> list[Row]:
             "--force",
         ]
         base = [tool, "dedup", str(source), "-o", str(target), *settings]
+        script = [str(source), str(target), str(BANDS), str(ROWS)]
         commands = {
             "exact": [*base, "--verify", "exact"],
             "estimate": [*base, "--verify", "estimate"],
-            "rensa": [sys.executable, str(HERE / "dedup_rensa.py"), str(source), str(target), str(BANDS), str(ROWS)],
-            "FastSketchLSH": [
-                sys.executable, str(HERE / "dedup_fastsketch.py"), str(source), str(target), str(BANDS), str(ROWS),
-            ],
-        }  # fmt: skip
+            "rensa": [sys.executable, str(HERE / "dedup_rensa.py"), *script],
+            "FastSketchLSH": [sys.executable, str(HERE / "dedup_fastsketch.py"), *script],
+        }
         empty = Path(folder) / "empty.jsonl"
         empty.write_bytes(b"")
         start_up = {
@@ -121,7 +123,9 @@ def rows(data: Path, runs: int = 3) -> list[Row]:
             Row(
                 "dedup", f"debdesc, verify={mode}", "s", statistics.median(wall[mode]),
                 {p: statistics.median(wall[p]) for p in ratio}, ratio, bar="5 x (wish 8 x) the faster script",
-                more={"start_up_s": start_up, "peak_mb": memory, "quality": quality, "truth_drops": len(wanted)},
+                more={
+                    "start_up_s": start_up, "peak_mb": memory, "quality": quality, "truth_drops": len(wanted),
+                },
             )
         )  # fmt: skip
         out.append(

@@ -1,4 +1,6 @@
-"""The script that a user of FastSketchLSH would write: lower, split, word 3-grams, its sketch, its LSH, keep the first.
+"""The script that a user of FastSketchLSH would write.
+
+Lower, split, word 3-grams, its sketch, its LSH, keep the first.
 
 usage: dedup_fastsketch.py IN.jsonl OUT.jsonl BANDS ROWS
 No verification (FastSketchLSH has none).

@@ -1,4 +1,6 @@
-"""The script that a user of rensa would write: lower, split, word 3-grams, full-set R-MinHash, its LSH, keep the first.
+"""The script that a user of rensa would write.
+
+Lower, split, word 3-grams, full-set R-MinHash, its LSH, keep the first.
 
 usage: dedup_rensa.py IN.jsonl OUT.jsonl BANDS ROWS
 No verification (rensa's LSH has none in this path). The `*_rho` functions sample tokens and are not used.
@@ -26,7 +28,8 @@ def main() -> None:
     matrix = rensa.RMinHash.digest_matrix_from_token_sets(sets, k, 42)
     lsh = rensa.RMinHashLSH(threshold=0.8, num_perm=k, num_bands=bands)
     flags = lsh.insert_matrix_and_query_duplicate_flags(matrix)
-    # Flags mark the first of a family too: ask for the neighbours of the marked rows and keep those without an earlier one.
+    # Flags mark the first of a family too: ask for the neighbours of the marked rows and keep those without
+    # an earlier one.
     marked = [i for i, flag in enumerate(flags) if flag and sets[i]]
     sketches = rensa.RMinHash.from_token_sets([sets[i] for i in marked], k, 42)
     dropped = set()

@@ -1,4 +1,4 @@
-"""Paired timing: the two sides in turn, several times, the median of the ratios. Machines drift; pairs do not."""
+"""Paired timing: both sides in turn, the median of the ratios. Machines drift; pairs do not."""
 
 import statistics
 import time
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class Row:
-    """One line of the table: what was done, how much, and each side's figure in `unit` (more is better if `rate`)."""
+    """One line of the table: what was done, each side's figure in `unit` (more is better if `rate`)."""
 
     lane: str
     case: str
@@ -34,7 +34,7 @@ def seconds(work: Callable[[], Any]) -> float:
 def paired(
     ours: Callable[[], Any], peers: dict[str, Callable[[], Any]], runs: int = 5, warm: bool = True
 ) -> tuple[float, dict[str, float], dict[str, float]]:
-    """Return our median seconds, each peer's, and each peer's median ratio (its seconds over ours, pair by pair)."""
+    """Return our median seconds, each peer's, and each peer's median ratio of pairs (its seconds over ours)."""
     if warm:
         ours()
         for work in peers.values():

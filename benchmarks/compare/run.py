@@ -1,4 +1,4 @@
-"""Run the comparison, print a table, write JSON and Markdown to benchmarks/results. Called by run.sh in its environment."""
+"""Run the comparison, print a table, write JSON and Markdown to benchmarks/results (run.sh calls it)."""
 
 import argparse
 import json
@@ -77,7 +77,10 @@ def main() -> None:
     machine = describe(("simindex", "numpy", "lmdb", "rensa", "FastSketchLSH", "datasketch"))
     stamp = {"date": time.strftime("%Y-%m-%d"), "machine": machine, "rows": [r.as_dict() for r in rows]}
     (results / f"{options.name}.json").write_text(json.dumps(stamp, indent=1) + "\n")
-    head = f"One thread each, side by side in one process; {machine['cpu']}, Python {machine['python']}. Ratios above 1: ours ahead.\n\n"
+    head = (
+        f"One thread each, side by side in one process; {machine['cpu']}, Python {machine['python']}. "
+        "Ratios above 1: ours ahead.\n\n"
+    )
     (results / f"{options.name}.md").write_text(head + table(rows))
 
 

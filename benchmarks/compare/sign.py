@@ -1,4 +1,7 @@
-"""Signatures from uint64 token hashes, k = 128, 8-bit slots, one thread: beside rensa's full-set R-MinHash and FastSketchLSH."""
+"""Signatures from uint64 token hashes, k = 128, 8-bit slots, one thread.
+
+Beside rensa's full-set R-MinHash and FastSketchLSH.
+"""
 
 import FastSketchLSH
 import numpy as np

@@ -1,6 +1,7 @@
-"""Ingest and search beside FastSketchLSH's in-memory LSH and datasketch: ours durable, keyed, verified and scored.
+"""Ingest and search beside FastSketchLSH's in-memory LSH and datasketch.
 
-Signatures are given (k = 128; ours 8-bit slots, theirs uint64), 16 bands of 8 rows, int keys, verify="estimate", commits of 10,000.
+Ours durable, keyed, verified and scored. Signatures are given (k = 128; ours 8-bit slots, theirs uint64),
+16 bands of 8 rows, int keys, verify="estimate", commits of 10,000.
 """
 
 import statistics
@@ -57,12 +58,15 @@ def ingest(n: int) -> list[Row]:
     millions = [sum(times[i : i + 100]) for i in range(0, len(times), 100)]
     return [
         Row(
-            "ingest", f"{n:,} items, durable, commits of 10,000", "items/s", n / ours, {"FastSketchLSH (memory)": n / theirs},
+            "ingest", f"{n:,} items, durable, commits of 10,000", "items/s",
+            n / ours, {"FastSketchLSH (memory)": n / theirs},
             {"FastSketchLSH (memory)": theirs / ours}, bar="2 x",
             more={
                 "items/s by million": [1e6 / m for m in millions],
                 "commit ms": {
-                    "median": 1e3 * statistics.median(times), "p99": 1e3 * float(np.quantile(times, 0.99)), "max": 1e3 * max(times),
+                    "median": 1e3 * statistics.median(times),
+                    "p99": 1e3 * float(np.quantile(times, 0.99)),
+                    "max": 1e3 * max(times),
                 },
                 "file bytes an item": {"after the load": size, "after compact": small},
                 "compact s": compact,
@@ -115,7 +119,7 @@ def lookup(n: int = 1_000_000, queries: int = 100_000) -> list[Row]:
 
 
 def one_text(texts: list[str]) -> list[Row]:
-    """`search` of one text of about 1 KB beside datasketch's sign + query, in a collection of the same texts."""
+    """`search` of one text of about 1 KB beside datasketch's sign + query, in the same texts."""
 
     def shingles(text: str) -> list[bytes]:
         words = text.lower().split()

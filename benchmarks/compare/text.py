@@ -1,4 +1,7 @@
-"""From text to signature (word 3-grams, k = 128): ours beside Python tokenising with rensa's or FastSketchLSH's sketch."""
+"""From text to signature (word 3-grams, k = 128).
+
+Beside Python tokenising with rensa's or FastSketchLSH's sketch.
+"""
 
 import json
 from pathlib import Path

@@ -13,17 +13,18 @@ cdef extern from "jsonl.h" nogil:
 
 
 def _select(int level):
-    """Choose the instruction-set level of this module's kernels (see kernels/dispatch.py): one for all here."""
+    """Choose the instruction-set level of this module's kernels (see kernels/dispatch.py): all alike here."""
 
 
 def pack_labels(const uint8_t[::1] data not None, const int64_t[::1] start not None,
                 const int64_t[::1] end not None, const uint8_t[::1] kind not None,
                 bytes head not None, bytes tail not None, bytes bare not None):
-    """Return (data uint8, offsets int64 (n + 1,)): msgpack attributes of n items; None if a label is not plain.
+    """Return (data uint8, offsets int64 (n + 1,)): msgpack attributes of n items; None if one is not plain.
 
-    data, start, end, kind: labels as scan_jsonl returns them: strings without escapes become msgpack str, plain
-    integers below 2^64 msgpack uint. head + label + tail are an item's attributes, `bare` those of one without a
-    label. Plain are all but other numbers and LABEL_OTHER. Raises ValueError for ranges outside of data.
+    data, start, end, kind: labels as scan_jsonl returns them: strings without escapes become msgpack str,
+    plain integers below 2^64 msgpack uint. head + label + tail are an item's attributes, `bare` those of one
+    without a label. Plain are all but other numbers and LABEL_OTHER. Raises ValueError for ranges outside of
+    data.
     """
     cdef int64_t i, n = start.shape[0], at = 0, total = 0, size = data.shape[0]
     cdef int64_t fixed = max(len(head) + len(tail) + 9, len(bare))
@@ -58,7 +59,8 @@ def pack_labels(const uint8_t[::1] data not None, const int64_t[::1] start not N
                 memcpy(p, before, before_n)
                 p += before_n
                 if kind[i] == SI_LABEL_STRING:
-                    p = put_str(p, &data[start[i] + 1] if end[i] - start[i] > 2 else NULL, end[i] - start[i] - 2)
+                    p = put_str(p, &data[start[i] + 1] if end[i] - start[i] > 2 else NULL,
+                                end[i] - start[i] - 2)
                 elif kind[i] == SI_LABEL_NUMBER:
                     p = put_number(p, &data[start[i]], end[i] - start[i])
                 else:

@@ -1,7 +1,7 @@
 """Which instruction-set level the kernels run at.
 
-All levels give equal results to the bit; the choice is one of speed. `SIMINDEX_ISA=baseline|avx2|avx512` in the
-environment lowers the level for a whole process (tests run the suite once per level).
+All levels give equal results to the bit; the choice is one of speed. `SIMINDEX_ISA=baseline|avx2|avx512` in
+the environment lowers the level for a whole process (tests run the suite once per level).
 """
 
 import os
@@ -12,7 +12,20 @@ from importlib import import_module
 from simindex.kernels import _cpu
 
 LEVELS = ("baseline", "avx2", "avx512")
-_MODULES = ("_text", "_jsonl", "_fastsim", "_minhash", "_scan", "_sets", "_runs", "_blocks", "_links", "_labels", "_records", "_search")
+_MODULES = (
+    "_text",
+    "_jsonl",
+    "_fastsim",
+    "_minhash",
+    "_scan",
+    "_sets",
+    "_runs",
+    "_blocks",
+    "_links",
+    "_labels",
+    "_records",
+    "_search",
+)
 _active = 0
 
 
