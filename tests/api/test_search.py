@@ -286,3 +286,36 @@ def test_compare_tells_all_about_a_pair(graded: Collection) -> None:
         graded.compare(0, 777)
     with pytest.raises(QueryError):
         graded.compare(0, {"tags": ["a"], "x": 1})
+
+
+@pytest.mark.parametrize("verify", ["exact", "estimate"])
+def test_the_k_best_of_many_are_those_of_brute_force(db: Database, verify: str) -> None:
+    """12,000 sets, above the size where everything is looked at anyway; similarities from 0 to 1."""
+    rng = np.random.default_rng(9)
+    n, size = 12_000, 60
+    base = np.arange(size, dtype=np.uint64)
+    rows = rng.integers(1000, 2**63, (n, size)).astype(np.uint64)
+    shared = rng.integers(0, size + 1, n)
+    shared[2000:] = 0
+    for i in range(2000):
+        rows[i, : shared[i]] = base[: shared[i]]
+    field = simindex.tokens(threshold=0.5, verify=verify)
+    items = db.create_collection("many", {"tags": field}, key="int")
+    items.put_many({"key": np.arange(n), "tags": (rows.reshape(-1), np.arange(0, n * size + 1, size))})
+    assert items.explain(field="tags", k=5).plan == "scan"
+    if verify == "exact":
+        score = shared / (2 * size - shared)
+    else:
+        from simindex.features import set_features_csr
+
+        signed = field.family.sign(set_features_csr(rows.reshape(-1), np.arange(0, n * size + 1, size)))
+        query = field.family.sign(set_features_csr(base, np.array([0, size])))
+        slots = np.dtype(f"u{field.family.slot_bits // 8}")
+        score = field.estimates[(signed.view(slots) == query.view(slots)).sum(axis=1)]
+    order = np.lexsort((np.arange(n), -score))
+    for k in (1, 10, 300):
+        for options in ({}, {"exact": True}):
+            hits = items.search(tags=base, k=k, **options)
+            assert [(h.key, h.score) for h in hits] == [(int(i), float(score[i])) for i in order[:k]]
+    batch = items.search_many(tags=[base, base[:10], base], k=7)
+    assert batch.keys[:7].tolist() == batch.keys[14:].tolist() == order[:7].tolist()
