@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import CorruptStore, KeyExists
+from simindex.errors import CorruptStore, DiskFull, KeyExists, MapFull, QuotaReached
 from simindex.index.keys import Keys, key_column, shown
 from simindex.index.prepare import Prepared, PreparedField
 from simindex.index.records import keys_of, stamp
@@ -143,11 +143,17 @@ class Writer:
         included. limit: the most rows to move; None = as many as were removed.
         """
         rows = self.table.sparse_rows(limit)
-        if len(rows):
-            copied = self._read(self.table, rows)
-            self.table.remove(rows)
+        if len(rows) == 0:
+            return 0
+        copied = self._read(self.table, rows)
+        try:
             self._append_rows(len(rows), *copied)
-            self.table.count("moved", len(rows))
+        except (QuotaReached, DiskFull, MapFull):
+            return (
+                0  # refused before anything was appended: a delete in a full store must not fail for tidiness
+            )
+        self.table.remove(rows)
+        self.table.count("moved", len(rows))
         return len(rows)
 
     def copy(self, source: Any, rows: U32) -> None:

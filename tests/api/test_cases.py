@@ -10,6 +10,7 @@ import pytest
 
 import simindex
 from simindex.api import Database
+from simindex.errors import QuotaReached
 
 
 def words(*numbers: int) -> str:
@@ -157,3 +158,53 @@ def test_an_inherited_database_works_in_the_child(tmp_path: Path) -> None:
         assert [h.key for h in items.search(tags=[1, 2], plan="buckets")] == [1, 2]
         items.put(3, {"tags": [1, 2]})
         assert len(items) == 3
+
+
+def test_a_full_quota_leaves_everything_readable_and_deletable(tmp_path: Path) -> None:
+    """D3: a clean error, whole batches, and room again after deletes."""
+    with simindex.open(tmp_path / "t.simdb", durability="relaxed", max_bytes=8 << 20) as db:
+        items = db.create_collection("c", {"tags": simindex.tokens(threshold=0.5)}, key="int")
+        stored = 0
+        with pytest.raises(QuotaReached):  # noqa: PT012
+            for at in range(0, 200_000, 500):
+                items.put_many([{"key": at + i, "tags": [at + i, 1, 2]} for i in range(500)])
+                stored = at + 500
+        assert stored > 2000
+        assert len(items) == stored
+        assert items.search(tags=[7, 1, 2], threshold=1.0)[0].key == 7
+        assert db.check() == []
+        for at in range(0, stored, 500):
+            with db.write() as tx:
+                for i in range(0, 500, 2):
+                    assert tx["c"].delete(at + i)
+        assert len(items) == stored // 2
+        items.put(10**6, {"tags": [5]})
+        assert items.search(tags=[5], threshold=1.0)[0].key == 10**6
+        assert os.path.getsize(tmp_path / "t.simdb") <= (8 << 20) * 1.2 + (1 << 20)
+
+
+@pytest.mark.damages
+def test_files_that_are_no_stores_are_refused_untouched(tmp_path: Path) -> None:
+    from simindex.errors import NotAStore, OpenError
+
+    text = tmp_path / "a.txt"
+    text.write_text("hello " * 4000)
+    cut = tmp_path / "cut.simdb"
+    with simindex.open(cut) as db:
+        db.create_collection("c", {"tags": simindex.tokens()}).put_many([{"key": str(i)} for i in range(500)])
+    cut.write_bytes(cut.read_bytes()[:6000])
+    for path in (text, cut):
+        before = path.read_bytes()
+        with pytest.raises(OpenError):
+            simindex.open(path)
+        assert path.read_bytes() == before
+    with pytest.raises(NotAStore):
+        simindex.open(text)
+    with pytest.raises(OpenError):
+        simindex.open(tmp_path / "no" / "folder.simdb")
+    with pytest.raises(OpenError):
+        simindex.open(tmp_path / "none.simdb", "r")
+    for wrong in ({"mode": "a"}, {"durability": "none"}, {"max_bytes": 0}, {"timeout": -1}):
+        with pytest.raises((simindex.SimindexError, ValueError)):
+            simindex.open(tmp_path / "x.simdb", **wrong)
+        assert not (tmp_path / "x.simdb").exists()
