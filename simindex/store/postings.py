@@ -4,7 +4,7 @@ A writer belongs to one write transaction. All that it knows comes from the mani
 outlives an aborted transaction.
 """
 
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ __all__ = ["PostingsReader", "PostingsWriter"]
 
 SLACK = 4  # postings that each open job may read per posting put in
 MOST_READ = 400_000  # postings read by merges of one commit, or SLACK times its own if that is more
-MOST_SECONDS = 0.010  # after which a commit starts no further step, unless merging has fallen behind
+MOST_SECONDS = 0.010  # of processor time (a busy machine must not starve the merging), after which a commit
+# starts no further step, unless merging has fallen behind
 FOLD_MOST = 8192  # rows; merges of no more than that are done at once
 DELTA_MOST = 32_768  # rows; larger commits are written as segments
 _MANY = 128  # inputs of one job when everything is merged
@@ -137,7 +138,7 @@ class PostingsWriter:
         self._own = 0
         earned = SLACK * own
         most = max(MOST_READ, earned) if budget is None else budget
-        spent, start = 0, perf_counter()
+        spent, start = 0, thread_time()
         manifest = self._space.manifest
         if live is not None and manifest.runs:
             looked_at = 1 + min(own // (1000 * manifest.bands), 7)  # a large commit can afford a wider look
@@ -149,7 +150,7 @@ class PostingsWriter:
             runner = None
             late = len(self._idle(job.level)) >= FAN_OUT
             while job.credit > 0 and spent < most and job in manifest.jobs:
-                if budget is None and not late and perf_counter() - start > MOST_SECONDS:
+                if budget is None and not late and thread_time() - start > MOST_SECONDS:
                     break
                 runner = runner or JobRunner(self._space, job)
                 read = runner.step(live)
