@@ -258,7 +258,7 @@ def fold(space: Keyspace, deltas: list[Run], live: U64 | None) -> int:
 
 
 def sample_dead(space: Keyspace, live: U64, runs: int = 1) -> bool:
-    """Estimate anew how much of some runs is dead, each time of the next ones; return whether that changed them.
+    """Estimate anew how much of some runs is dead, each time of the next ones; return whether that changed.
 
     Cost: one value read a run, and up to 128 bits of the live bitmap.
     """

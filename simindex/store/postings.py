@@ -108,8 +108,8 @@ class PostingsWriter:
         return None
 
     def _delta_most(self) -> int:
-        # A delta is one value: beyond a segment's size it would need a longer run of free pages than most that merges
-        # leave behind, and the file would grow by it.
+        # A delta is one value: beyond a segment's size it would need a longer run of free pages than most
+        # that merges leave behind, and the file would grow by it.
         manifest = self._space.manifest
         return min(DELTA_MOST, max(manifest.segment_capacity() // manifest.bands, TINY))
 

@@ -1,6 +1,6 @@
 """Space comes back: replacing everything again and again does not let the file grow without end.
 
-The story: a commit's postings were one value of up to 4 MB, for which no run of free pages was ever long enough.
+The story: a commit's postings were one value of up to 4 MB, for which no run of free pages was long enough.
 """
 
 import numpy as np
