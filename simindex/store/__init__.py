@@ -3,6 +3,7 @@
 from simindex.store.collection import CollectionLayout, CollectionState, FieldLayout, Geometry
 from simindex.store.finding import Finding
 from simindex.store.overview import Info, Reader
+from simindex.store.residency import trim
 from simindex.store.store import Snapshot, Store, WriteTransaction
 from simindex.store.table import HeapTable, SignatureTable, Table
 from simindex.store.writing import FieldRows, WriteTable
@@ -23,4 +24,5 @@ __all__ = [
     "Table",
     "WriteTable",
     "WriteTransaction",
+    "trim",
 ]

@@ -69,9 +69,9 @@ def dedup(
         int, typer.Option(help="Items to measure the recall on by a full scan; 0 for none.")
     ] = 200,
     durability: Annotated[
-        Durability,
-        typer.Option(help="What a power cut may take of the state."),
-    ] = "relaxed",
+        Durability | None,
+        typer.Option(help="What a power cut may take of the state.", show_default="relaxed; OUT.partial: all"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON on stdout.")] = False,

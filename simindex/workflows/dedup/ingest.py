@@ -19,12 +19,14 @@ from simindex.features import text_features_packed
 from simindex.index.prepare import PreparedField, prepare_field
 from simindex.index.records import pack_attributes
 from simindex.index.schema import Schema
+from simindex.store import trim
 from simindex.types import ABSENT, EMPTY, SHORTENED, Features, Packed
 from simindex.workflows.dedup.options import FIELD, Options, UsageError
 from simindex.workflows.dedup.state import State
 from simindex.workflows.io import BadRecord, Batch, Block, Decoded, Labels, Place, Source, label_list
 
-COMMIT_BYTES = 64 << 20
+COMMIT_BYTES = 64 << 20  # of the state; until the commit they are this process's memory
+MAPPED_BYTES = 256 << 20  # of files, resident in a pass over the state
 COMMIT_SECONDS = 5.0
 Progress = Callable[[str, int, int | None], None]  # stage, done, of how much (None: not known)
 
@@ -41,6 +43,14 @@ class Work:
         self.decoded = decoded
         self.field = field
         self.attributes = attributes
+
+    @property
+    def stored_bytes(self) -> int:
+        """About what this batch adds to the state."""
+        field, n = self.field, len(self.decoded)
+        sets = 0 if field.originals is None else int(field.originals.offsets[-1])
+        labels = 0 if self.attributes is None else int(self.attributes.offsets[-1])
+        return int(field.signatures.nbytes + field.postings.nbytes + sets + labels + 32 * n)
 
 
 def compute(
@@ -116,12 +126,13 @@ class Ingest:
                 self._open_rejects(self.rejects_path)
             for work in self._computed(batches, sources):
                 self._take(work)
-                pending += work.batch.size
+                pending += work.stored_bytes
                 self.progress("reading", self.state.counts["bytes"], None)
                 now = time.monotonic()
                 if pending >= COMMIT_BYTES or now - last >= COMMIT_SECONDS:
                     self._sync_rejects()
                     self.state.commit()
+                    trim(self.state.path, MAPPED_BYTES)
                     pending, last = 0, now
             self._sync_rejects()
             self.state.commit("read")

@@ -34,7 +34,8 @@ class Options:
     simindex.text(). accept: with verify="estimate", what links a pair: "likely": its estimate reaches the
     threshold, "possible": the upper end of the estimate's 95 % interval does. force_bands: accept a candidate
     recall below 0.8. sample: items whose duplicates are searched by a full scan to measure the recall, 0 for
-    none. threads: None is all cores.
+    none. threads: None is all cores. durability: "full" or "relaxed" as in simindex.open(); None is "relaxed"
+    for --index and no syncs at all for the scratch state.
     """
 
     inputs: tuple[str, ...]
@@ -59,7 +60,7 @@ class Options:
     format: str | None = None
     force: bool = False
     threads: int | None = None
-    durability: str = "relaxed"
+    durability: str | None = None
     sample: int = 200
 
     def schema(self) -> Schema:
@@ -154,7 +155,7 @@ def available_cores() -> int:
 
 def difference(stored: dict[str, Any], asked: dict[str, Any]) -> str | None:
     """Return what differs between two runs' settings or inputs, in words; None if nothing does."""
-    for name in stored.keys() | asked.keys():
+    for name in dict.fromkeys([*stored, *asked]):
         if stored.get(name) != asked.get(name):
             return f"{name} was {stored.get(name)!r} and is {asked.get(name)!r} now"
     return None

@@ -14,6 +14,7 @@ from simindex.index.links import scores_to
 from simindex.index.prepare import Prepared, PreparedField
 from simindex.index.records import pack_attributes, unpack_record
 from simindex.index.writer import Writer, gather
+from simindex.store import trim
 from simindex.types import F64, I64, U32, Packed
 from simindex.workflows.dedup.options import FIELD
 from simindex.workflows.dedup.state import State
@@ -22,6 +23,7 @@ from simindex.workflows.io.streams import Output
 
 _ROWS = 1 << 16  # rows worked on at a time
 _MOVE = 1 << 14
+MAPPED_BYTES = 256 << 20  # of files, resident in a pass over the state
 Step = Callable[[int], None]
 
 
@@ -106,6 +108,7 @@ def write_clusters(
             entry = {"item": item, "cluster": name, "kept": is_kept, "score": None if is_kept else score}
             lines.append(json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         out.write(b"\n".join([*lines, b""]))
+        trim(state.path, MAPPED_BYTES)
         worst = np.where(rows == kept, 2.0, scores)
         at = int(np.argmin(worst))
         if worst[at] < (2.0 if lowest is None else lowest):
@@ -155,6 +158,7 @@ def label_index(state: State, labels: U32, sizes: U32) -> None:
         for rows in member_rows(labels, sizes):
             for start in range(0, len(rows), _MOVE):
                 _move(writer, table, rows[start : start + _MOVE], labels)
+                trim(state.path, MAPPED_BYTES)
         transaction.put_meta("dedup", state._packed_head())
 
 

@@ -36,7 +36,9 @@ def dedup(options: Options, progress: Progress = _silent) -> Summary:
     from it, in the same process or another. Raises UsageError for options that contradict each other, what
     exists,
     or the state; BadRecord for a bad record with on_error="fail"; TruncatedInput; WriteError (DiskFull, ...).
-    Memory: a constant (some tens of MB a thread) plus at most 16 bytes an item.
+    Memory: a constant (some tens of MB a thread) plus at most 16 bytes an item. Pages of the state file that
+    links
+    touch are mapped too: they count as resident, but are the kernel's to take back.
     """
     return _Run(options, progress).run()
 
@@ -82,15 +84,14 @@ class _Run:
             if options.index is not None and not options.force:
                 raise UsageError(f"--index {path} exists already: --force makes it anew")
             remove_store(path)
-        state = State.open(path, self.schema, options.settings(), identity(source), options.durability)
+        durability = options.durability or ("relaxed" if options.index is not None else None)
+        state = State.open(path, self.schema, options.settings(), identity(source), durability)
         if state.phase == "done":
             state.close()
             if not options.force:
                 raise UsageError(f"--index {path} is complete already: --force makes it anew")
             remove_store(path)
-            state = State.open(path, self.schema, options.settings(), identity(source), options.durability)
-        elif not options.force and state.phase == "reading" and not state.is_new:
-            pass
+            state = State.open(path, self.schema, options.settings(), identity(source), durability)
         return state
 
     def _read(self, source: Source, state: State) -> None:
@@ -121,7 +122,7 @@ class _Run:
             sizes = Sizes(found.labels)
             sampled: SampledRecall | None = None
             if options.sample and state.rows:
-                sampled = sampled_recall(table, number, field, options.accept, options.sample)
+                sampled = sampled_recall(table, state.path, number, field, options.accept, options.sample)
             if options.clusters is not None:
                 clusters = Output(options.clusters, self.work + ".clusters")
                 finals.append(clusters)
@@ -140,6 +141,7 @@ class _Run:
         survivors = write_survivors(source, state, found.labels, options.output, self.work + ".out", step)
         if options.index is not None:
             label_index(state, found.labels, sizes.sizes)
+            state.store.environment.sync()
         for output in finals:
             output.finish()
         survivors.finish()

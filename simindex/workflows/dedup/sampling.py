@@ -7,14 +7,19 @@ import numpy as np
 
 from simindex import kernels
 from simindex.index.field import Field
+from simindex.store import trim
 from simindex.types import PRESENT
 from simindex.workflows.dedup.summary import SampledRecall
 
 _SEED = 20260101
 _Z = 1.959964
+_WINDOW = 4096  # blocks of signatures, 128 MB
+MAPPED_BYTES = 256 << 20
 
 
-def sampled_recall(table: Any, number: int, field: Field, accept: str, sample: int) -> SampledRecall:
+def sampled_recall(
+    table: Any, path: str, number: int, field: Field, accept: str, sample: int
+) -> SampledRecall:
     """Return the recall of the buckets and the signature filter, over the links of up to `sample` random
     items.
 
@@ -31,7 +36,6 @@ def sampled_recall(table: Any, number: int, field: Field, accept: str, sample: i
     rows, queries = rows[asking], np.ascontiguousarray(queries[asking])
     if len(rows) == 0:
         return SampledRecall(len(chosen), 0, 0, None, None, None)
-    signatures.need_all()
     slot_bytes = field.family.slot_bits // 8
     complete = (
         field.least_for(field.threshold, True)
@@ -39,11 +43,7 @@ def sampled_recall(table: Any, number: int, field: Field, accept: str, sample: i
         else field.least_equal(field.threshold, accept)
     )
     least = np.full(len(rows), complete, np.uint16)
-    ptr, found, equal = kernels.scan_equal(
-        signatures.addresses, signatures.rows_per_block, signatures.header, signatures.width, slot_bytes,
-        queries, rows_in_all, table.live, least,
-    )  # fmt: skip
-    of = np.repeat(np.arange(len(rows)), np.diff(ptr))
+    of, found, equal = _scan(table, path, signatures, slot_bytes, queries, least)
     other = found != rows[of]
     of, found, equal = of[other], found[other], equal[other]
     if field.is_exact:
@@ -54,6 +54,26 @@ def sampled_recall(table: Any, number: int, field: Field, accept: str, sample: i
     low, high = wilson(hits, len(found))
     recall = hits / len(found) if len(found) else None
     return SampledRecall(len(chosen), len(found), hits, recall, low, high)
+
+
+def _scan(table: Any, path: str, signatures: Any, slot_bytes: int, queries: Any, least: Any) -> Any:
+    """Return (query, row, equal slots) of all rows that reach `least`, a window of blocks at a time."""
+    n = table.state.next_row
+    blocks = -(-n // signatures.rows_per_block)
+    parts = []
+    for first in range(0, blocks, _WINDOW):
+        stop = min(first + _WINDOW, blocks)
+        rows = np.arange(first, stop, dtype=np.uint32) * np.uint32(signatures.rows_per_block)
+        signatures.need(rows)
+        window = np.zeros_like(signatures.addresses)  # a block without address is passed over
+        window[first:stop] = signatures.addresses[first:stop]
+        ptr, found, equal = kernels.scan_equal(
+            window, signatures.rows_per_block, signatures.header, signatures.width, slot_bytes, queries, n,
+            table.live, least,
+        )  # fmt: skip
+        parts.append((np.repeat(np.arange(len(queries)), np.diff(ptr)), found, equal))
+        trim(path, MAPPED_BYTES)
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def _true_links(table: Any, number: int, field: Field, rows: Any, others: Any) -> Any:

@@ -62,16 +62,23 @@ class State:
         schema: Schema,
         settings: dict[str, Any],
         inputs: list[dict[str, Any]],
-        durability: str,
+        durability: str | None,
     ) -> "State":
         """Return the state at `path`: a new one, or the one that an earlier run of the same command left.
 
-        Raises UsageError if the file belongs to another command (the message names the difference) or was not
-        made by dedup.
+        durability: "full" or "relaxed"; None is for a scratch file, which is written without syncs: a kill
+        does not hurt it, a power failure may, so it is not trusted after a restart of the machine but made
+        anew. Raises UsageError if the file belongs to another command (the message names the difference) or
+        was not made by dedup.
         """
         asked = {"settings": settings, "inputs": inputs}
+        boot = boot_id()
+        if durability is None and os.path.exists(path) and scratch_boot(path) not in (None, boot):
+            remove_store(path)
         is_new = not os.path.exists(path)
-        store = Store.open(path, durability=durability)  # type: ignore[arg-type]
+        unsynced = durability is None and is_new and boot is not None
+        chosen: Any = durability or "relaxed"
+        store = Store.open(path, durability=chosen, bulk_new=unsynced)
         try:
             with store.read() as snapshot:
                 raw = snapshot.get_meta(META)
@@ -86,7 +93,13 @@ class State:
                 state = cls(path, store, schema, head, False)
                 state._load()
                 return state
-            state = cls(path, store, schema, {"version": VERSION, **asked, "phase": "reading"}, is_new)
+            state = cls(
+                path,
+                store,
+                schema,
+                {"version": VERSION, **asked, "phase": "reading", "boot": boot if unsynced else None},
+                is_new,
+            )
             state._create()
             return state
         except BaseException:
@@ -179,6 +192,17 @@ class State:
         transaction.commit()
         self.blocks += self._fresh
         self._fresh = []
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Look at the collection as committed: that lists its new blocks only, and the next transaction
+        starts there."""
+        number, field = self.schema.numbers[FIELD], self.schema.fields[FIELD]
+        with self.store.read() as snapshot:
+            table = snapshot.collection(self.number, layout_of(self.schema))
+            _ = table.live, table.records, table.signatures(number)
+            if field.is_exact:
+                table.originals(number)
 
     def abort(self) -> None:
         """Forget what was appended since the last commit."""
@@ -210,6 +234,25 @@ def remove_unmade(path: str) -> None:
     folder, name = os.path.split(os.path.abspath(path))
     for left in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.????????")):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def boot_id() -> str | None:
+    """Return what names the time since the machine was started; None where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def scratch_boot(path: str) -> str | None:
+    """Return the boot id that a scratch state was written under; None if it was written with syncs."""
+    try:
+        with Store.open(path, mode="r") as store, store.read() as snapshot:
+            raw = snapshot.get_meta(META)
+    except (NotAStore, CorruptStore):  # what a power failure left of it
+        return ""
+    return None if raw is None else msgpack.unpackb(raw).get("boot")
 
 
 def is_ours(path: str) -> bool:
