@@ -267,6 +267,10 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) ->
 
 def test_a_stopped_run_goes_on_after_what_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(tmp_path, monkeypatch)
+    (tmp_path / "out.jsonl").write_text("made meanwhile")
+    with pytest.raises(UsageError, match="exists already"):
+        run(tmp_path, tmp_path / "in.jsonl", force=False)
+    (tmp_path / "out.jsonl").unlink()
     summary = run(tmp_path, tmp_path / "in.jsonl", force=False)
     assert 0 < summary.resumed_at < 500
     resumed = (tmp_path / "out.jsonl").read_bytes()
@@ -358,7 +362,7 @@ def test_sampled_recall_counts_true_links(tmp_path: Path) -> None:
 
 
 def test_memory_of_its_own_grows_by_few_bytes_an_item(tmp_path: Path) -> None:
-    """Of its own: without pages of files. 500,000 items take at most 16 bytes an item more than 250,000, and slack."""
+    """Of its own: without pages of files. 500,000 items take 16 bytes each, and slack, over 250,000."""
     if not Path("/proc/self/status").exists():
         pytest.skip("only Linux tells a process's own memory apart")
     code = (

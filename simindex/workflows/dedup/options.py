@@ -137,11 +137,15 @@ class Options:
             if not os.access(parent, os.W_OK):
                 raise UsageError(f"{name} {path}: the folder {parent} cannot be written to")
 
-    def check_existing(self) -> None:
-        """Raise UsageError if an output exists already and force is not given."""
+    def check_existing(self, is_resumed: bool) -> None:
+        """Raise UsageError if an output exists already and force is not given.
+
+        A run that was stopped at its very end may have left its clusters and rejects, but not its survivors.
+        """
         if self.force:
             return
-        for name, path in (("-o", self.output), ("--clusters", self.clusters), ("--rejects", self.rejects)):
+        more = () if is_resumed else (("--clusters", self.clusters), ("--rejects", self.rejects))
+        for name, path in (("-o", self.output), *more):
             if path is not None and os.path.lexists(path):
                 raise UsageError(f"{name} {path} exists already: --force overwrites it")
 

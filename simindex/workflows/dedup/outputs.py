@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +26,16 @@ _ROWS = 1 << 16  # rows worked on at a time
 _MOVE = 1 << 14
 MAPPED_BYTES = 256 << 20  # of files, resident in a pass over the state
 Step = Callable[[int], None]
+T = TypeVar("T")
 
 
 def write_survivors(
-    source: Source, state: State, labels: U32, path: str, temporary: str, step: Step
+    source: Source, state: State, labels: U32, path: str, temporary: str, threads: int, step: Step
 ) -> Survivors:
-    """Write the first item of every component, complete on disk but under its temporary name."""
+    """Write the first item of every component, complete on disk but under its temporary name.
+
+    With two threads or more, one reads ahead while the other writes.
+    """
 
     def passes(report: Step | None = None) -> Iterator[tuple[Any, Any]]:
         row = 0
@@ -44,13 +49,22 @@ def write_survivors(
 
     writer = open_survivors(source, path, temporary, passes())
     try:
-        for payload, kept in passes(step):
+        for payload, kept in passes(step) if threads == 1 else one_ahead(passes(step)):
             writer.write(payload, kept)
         writer.seal()
     except BaseException:
         writer.close()
         raise
     return writer
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield the same items; the next one is made in another thread while the caller works on this one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="simindex-ahead") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
 def block_size(block: Block, payload: Any) -> int:

@@ -77,8 +77,7 @@ class _Run:
         exists = os.path.exists(path)
         if exists and options.index is not None and not is_ours(path):
             raise UsageError(f"--index {path} exists and was not made by dedup: name another file")
-        if not exists or is_stdin:
-            options.check_existing()
+        options.check_existing(exists and not is_stdin)
         if exists and is_stdin:
             # What was read from standard input last time cannot be compared with what will come now.
             if options.index is not None and not options.force:
@@ -138,7 +137,9 @@ class _Run:
             done[0] += count
             self.progress("writing", done[0], total)
 
-        survivors = write_survivors(source, state, found.labels, options.output, self.work + ".out", step)
+        survivors = write_survivors(
+            source, state, found.labels, options.output, self.work + ".out", options.workers, step
+        )
         if options.index is not None:
             label_index(state, found.labels, sizes.sizes)
             state.store.environment.sync()
