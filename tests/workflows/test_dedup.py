@@ -390,3 +390,100 @@ def test_memory_of_its_own_grows_by_few_bytes_an_item(tmp_path: Path) -> None:
         ]
         peaks.append(int(subprocess.run(command, check=True, capture_output=True).stdout) * 1024)
     assert peaks[1] - peaks[0] < 16 * 250_000 + 40e6, peaks
+
+
+def test_a_scratch_state_from_before_a_restart_of_the_machine_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written without syncs: after a power failure its pages may be of any age."""
+    interrupted(tmp_path, monkeypatch)
+    monkeypatch.setattr("simindex.workflows.dedup.state.boot_id", lambda: "another start")
+    summary = run(tmp_path, tmp_path / "in.jsonl")
+    assert (summary.items, summary.resumed_at) == (500, 0)
+
+
+def test_a_synced_state_survives_a_restart_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(tmp_path, monkeypatch, durability="full")
+    monkeypatch.setattr("simindex.workflows.dedup.state.boot_id", lambda: "another start")
+    assert run(tmp_path, tmp_path / "in.jsonl", durability="full").resumed_at > 0
+
+
+def test_two_runs_of_one_command_at_once_do_not_mix(tmp_path: Path) -> None:
+    from simindex.errors import Locked
+    from simindex.workflows.dedup.ingest import compute
+    from simindex.workflows.dedup.state import State
+    from simindex.workflows.io import Block, Place, identity, open_source
+
+    write_lines(tmp_path / "in.jsonl", texts(50, 1))
+    options = Options(inputs=(str(tmp_path / "in.jsonl"),), output=str(tmp_path / "out.jsonl"))
+    source, schema = open_source(options.inputs), options.schema()
+    batch = next(source.batches(Place()))
+    work = compute(source, schema, False, None, batch)
+    block = Block(0, 0, batch.stop, 50, 50, None)
+    path = str(tmp_path / "out.jsonl.partial")
+    states = [State.open(path, schema, options.settings(), identity(source), None) for _ in range(2)]
+    states[0].append(block, work.field, None, Place(0, batch.stop, 50))
+    states[0].commit()
+    with pytest.raises(Locked, match="another process is writing the same output"):
+        states[1].append(block, work.field, None, Place(0, batch.stop, 50))
+    for state in states:
+        state.close()
+
+
+def test_an_input_that_cannot_be_read_to_its_end_leaves_a_state_to_go_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A truncated file is an error however often the command is given; nothing appears at the output."""
+    import gzip
+
+    from simindex.workflows.io import TruncatedInput
+
+    whole = gzip.compress(b"".join(write_lines(tmp_path / "plain.jsonl", texts(2000, 4, related=0))))
+    (tmp_path / "in.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    for _ in range(2):
+        with pytest.raises(TruncatedInput, match=r"in\.jsonl\.gz.*cut short"):
+            run(tmp_path, tmp_path / "in.jsonl.gz")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["licenses", "sotu", "gesetze", "poems"])
+def test_the_sample_corpus_deduplicates_like_a_brute_force_comparison(name: str) -> None:
+    """On real texts of several scripts: survivors are those of comparing all pairs of shingle sets."""
+    import numpy as np
+    import zstandard
+
+    from simindex.features import TextSettings, text_features
+    from simindex.samples import CORPUS
+
+    with zstandard.open(CORPUS, "rb") as file:
+        rows = [row for row in map(json.loads, file.read().splitlines()) if row["set"] == name]
+    found = text_features([row["text"] for row in rows], TextSettings())
+    sets = [set(found.hashes[a:b].tolist()) for a, b in zip(found.ptr, found.ptr[1:], strict=False)]
+    holders: dict[int, list[int]] = {}
+    pairs: dict[tuple[int, int], int] = {}
+    for i, shingles in enumerate(sets):
+        for shingle in shingles:
+            for j in holders.setdefault(shingle, []):
+                pairs[j, i] = pairs.get((j, i), 0) + 1
+            holders[shingle].append(i)
+    first = np.arange(len(sets))
+    for (j, i), inter in sorted(pairs.items()):
+        if inter >= 0.8 * (len(sets[i]) + len(sets[j]) - inter):
+            a, b = first[j], first[i]
+            first[first == max(a, b)] = min(a, b)
+    kept = {rows[i]["id"] for i in range(len(rows)) if first[i] == i}
+    assert survivors_of_sample(name) == kept
+
+
+def survivors_of_sample(name: str) -> set[str]:
+    import tempfile
+
+    from simindex.samples import CORPUS
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.jsonl"
+        dedup(Options(inputs=(str(CORPUS),), output=str(out), sample=0, recall=0.9999))
+        with out.open(encoding="utf-8") as lines:
+            return {row["id"] for row in map(json.loads, lines) if row["set"] == name}
