@@ -178,7 +178,7 @@ def test_the_quota_is_the_largest_size_of_the_file(path: Path) -> None:
     """D3."""
     with simindex.open(path, max_bytes=4 << 20) as db:
         items = db.create_collection("d", TAGS, key="int")
-        with pytest.raises(QuotaReached):
+        with pytest.raises(QuotaReached):  # noqa: PT012
             for at in range(0, 1_000_000, 1_000):
                 items.put_many([row(i, fill="x" * 100) for i in range(at, at + 1_000)])
     assert path.stat().st_size <= 4 << 20
