@@ -173,7 +173,6 @@ def test_a_quota_is_a_clean_error(path: Path, mib: int) -> None:
     fill(path, QuotaReached, max_bytes=mib << 20)
 
 
-@pytest.mark.xfail(reason="puts pass max_bytes by 1 %", strict=False)
 def test_the_quota_is_the_largest_size_of_the_file(path: Path) -> None:
     """D3."""
     with simindex.open(path, max_bytes=4 << 20) as db:
