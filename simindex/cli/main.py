@@ -115,8 +115,8 @@ def exit_code(error: Exception) -> int | None:
 
 
 def message(error: Exception) -> str:
-    """Return an error's text; the system's own with the file that it is about."""
-    if isinstance(error, OSError) and error.strerror and not type(error).__module__.startswith("simindex"):
+    """Return an error's text; one of the system with the file that it is about."""
+    if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
 

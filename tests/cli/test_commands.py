@@ -273,3 +273,23 @@ def test_demo_needs_no_arguments_and_leaves_nothing(tmp_path: Path, monkeypatch:
         "poems",
     }
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """The limit on the size of files stands for the disk; the first commit is beyond it."""
+    import resource
+
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(f'{{"text": "item {i} of many more words {i * 7}"}}\n' for i in range(40_000)))
+    command = [sys.executable, "-m", "simindex.cli.main", "dedup", str(source), "-o", str(out)]
+    limit = (2 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    done = subprocess.run(
+        command, capture_output=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    )
+    assert done.returncode == 3, done.stderr.decode()
+    assert b"no room" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"Errno" not in done.stderr
+    assert not out.exists()
+    simindex("dedup", source, "-o", out)
+    assert len(out.read_bytes().splitlines()) > 1000

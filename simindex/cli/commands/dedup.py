@@ -70,7 +70,9 @@ def dedup(
     ] = 200,
     durability: Annotated[
         Durability | None,
-        typer.Option(help="What a power cut may take of the state.", show_default="relaxed; OUT.partial: all"),
+        typer.Option(
+            help="What a power cut may take of the state.", show_default="relaxed; OUT.partial: all"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
