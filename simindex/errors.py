@@ -1,8 +1,26 @@
-"""Every exception of the package, grouped by when it happens. Imports nothing.
+"""Every exception of the package, grouped by when it happens; how messages show a value. Imports none of it.
 
 `SimindexError` catches them all. Bad arguments are also ValueError (KeyExists and missing keys also
 KeyError), so callers who know only Python's own exceptions are served as well.
 """
+
+import reprlib
+
+_brief = reprlib.Repr()
+_brief.maxlevel, _brief.maxother, _brief.maxstring, _brief.maxlong = 3, 100, 100, 100
+
+
+def shown(value: object, most: int = 60) -> str:
+    """Return a value for a message: its repr, cut to a readable length. Never raises, whatever the value is:
+    none may turn a clear refusal into another error.
+    """
+    if isinstance(value, str | bytes | bytearray):
+        value = value[: most + 1]
+    try:
+        text = _brief.repr(value)
+    except Exception:  # the repr of a foreign class may do anything
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class SimindexError(Exception):

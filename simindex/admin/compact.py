@@ -42,6 +42,8 @@ def compact(store: Store, timeout: float | None = None) -> Compaction:
 
     def write_copy(snapshot: Snapshot, path: Path) -> None:
         nonlocal items
+        for finding in snapshot.verify():  # copied, damage would get checksums that fit
+            raise CorruptStore(f"the file is not sound, it stays as it is: {finding}")
         draft = path.with_name(f"{path.name}.draft")
         with Store.open(draft, "x", bulk_new=True) as copy:
             items = copy_all(snapshot, copy)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from simindex import admin
 from simindex.api.collection import Collection
 from simindex.api.transaction import Snapshot, Transaction
-from simindex.errors import NoSuchCollection, ReadOnly, SchemaError, WriteError
+from simindex.errors import NoSuchCollection, ReadOnly, SchemaError, WriteError, shown
 from simindex.index.field import Field
 from simindex.index.layouts import layout_of
 from simindex.index.schema import Schema
@@ -47,6 +47,8 @@ class Database:
         the first different setting with exist_ok), or if a setting is wrong; nothing is written then.
         """
         schema = Schema.build(name, fields, key)
+        if not isinstance(exist_ok, bool):
+            raise SchemaError(f"exist_ok is {shown(exist_ok)}: give True or False")
         with self._begin() as transaction:
             for number, stored in self._schemas(transaction):
                 if stored.name == schema.name:
@@ -66,8 +68,8 @@ class Database:
             number, schema = self._find(snapshot, name)
         return Collection(self, number, schema)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.collections()
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self.collections()
 
     def collections(self) -> list[str]:
         """Return the names of all collections, sorted."""
@@ -157,7 +159,7 @@ class Database:
     def _find(self, scope: Any, name: object) -> tuple[int, Schema]:
         names = []
         for number, schema in self._schemas(scope):
-            if schema.name == name:
+            if isinstance(name, str) and schema.name == name:
                 return number, schema
             names.append(schema.name)
         raise NoSuchCollection(unknown("collection", name, names))
@@ -190,4 +192,4 @@ def open_database(
 
     Raises OpenError (NotAStore, FormatTooNew, EngineMismatch, UnsafeFileSystem); nothing is written then.
     """
-    return Database(Store.open(path, mode, durability, max_bytes, timeout, force), os.fspath(path), mode)
+    return Database(Store.open(path, mode, durability, max_bytes, timeout, force), os.fsdecode(path), mode)

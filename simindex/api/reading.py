@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from simindex.errors import shown
 from simindex.index import compare, explain, rows, searching
 from simindex.index.compare import Comparison
 from simindex.index.explain import Explanation
-from simindex.index.keys import Key, shown
+from simindex.index.keys import Key
 from simindex.index.request import build_search, split_value
 from simindex.index.results import BatchHits, Hits
 from simindex.index.schema import Schema

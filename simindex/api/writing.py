@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 
 from simindex.api.pipeline import put_all
 from simindex.api.reading import ReadVerbs
-from simindex.errors import SchemaError
+from simindex.errors import SchemaError, shown
 from simindex.index import items
 from simindex.index.duplicates import duplicate_search
-from simindex.index.keys import Key, shown
+from simindex.index.keys import Key
 from simindex.index.prepare import Prepared
 from simindex.index.putting import put_batch
 from simindex.index.results import PutReport
 from simindex.index.writer import Writer
 
 T = TypeVar("T")
+_MOST = 2**31 - 1  # items of a batch: no input is that long
 
 
 class WriteVerbs(ReadVerbs):
@@ -79,11 +80,11 @@ class WriteVerbs(ReadVerbs):
         threads: how many threads prepare batches beside the one that writes (default 1; 0: none).
         """
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise SchemaError(f"batch is {batch!r}: give an integer of at least 1")
-        if on_error not in ("raise", "skip"):
-            raise SchemaError(f"on_error is {on_error!r}: give 'raise' or 'skip'")
+            raise SchemaError(f"batch is {shown(batch)}: give an integer of at least 1")
+        if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
+            raise SchemaError(f"on_error is {shown(on_error)}: give 'raise' or 'skip'")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 0):
-            raise SchemaError(f"threads is {threads!r}: give an integer of at least 0")
+            raise SchemaError(f"threads is {shown(threads)}: give an integer of at least 0")
         search = duplicate_search(self._schema, on_duplicate, field, threshold)
         schema = self._schema
 
@@ -93,4 +94,6 @@ class WriteVerbs(ReadVerbs):
                     return put_batch(table, schema, prepared, search, on_duplicate)
             return self._write(lambda table: put_batch(table, schema, prepared, search, on_duplicate))
 
-        return put_all(schema, rows, batch, on_error == "skip", 1 if threads is None else threads, write)
+        return put_all(
+            schema, rows, min(batch, _MOST), on_error == "skip", 1 if threads is None else threads, write
+        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simindex import kernels
-from simindex.errors import FeatureError, SchemaError
+from simindex.errors import FeatureError, SchemaError, shown
 from simindex.types import ABSENT, Features, Packed
 
 UNICODE_VERSION: Final[str] = kernels.UNICODE_VERSION
@@ -25,14 +25,14 @@ def parse_shingle(shingle: str) -> tuple[str, int]:
         )
     kind, colon, size = shingle.partition(":")
     if kind not in KINDS or not colon:
-        raise SchemaError(f"shingle is {shingle!r}: it is 'words:n' or 'chars:n', such as 'words:3'")
+        raise SchemaError(f"shingle is {shown(shingle)}: it is 'words:n' or 'chars:n', such as 'words:3'")
     if not (
         size.isascii()
         and size.isdigit()
         and 1 <= int(size[:9]) <= kernels.MAX_SHINGLE
         and size == str(int(size))
     ):
-        raise SchemaError(f"shingle is {shingle!r}: n is a whole number from 1 to {kernels.MAX_SHINGLE}")
+        raise SchemaError(f"shingle is {shown(shingle)}: n is a whole number from 1 to {kernels.MAX_SHINGLE}")
     return kind, int(size)
 
 
@@ -73,10 +73,12 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         parse_shingle(self.shingle)
-        if self.normalize not in FORMS:
-            raise SchemaError(f"normalize is {self.normalize!r}: it is one of {', '.join(map(repr, FORMS))}")
+        if not isinstance(self.normalize, str) or self.normalize not in FORMS:
+            raise SchemaError(
+                f"normalize is {shown(self.normalize)}: it is one of {', '.join(map(repr, FORMS))}"
+            )
         if not isinstance(self.casefold, bool):
-            raise SchemaError(f"casefold is {self.casefold!r}: it is True or False")
+            raise SchemaError(f"casefold is {shown(self.casefold)}: it is True or False")
 
     @property
     def kind(self) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import QueryError
+from simindex.errors import QueryError, shown
 from simindex.index.field import Field
-from simindex.index.keys import shown
 from simindex.index.query import Queries, make_query
 from simindex.index.request import field_of
 from simindex.index.rows import MISSING, row_of

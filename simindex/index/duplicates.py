@@ -36,7 +36,7 @@ def duplicate_search(schema: Schema, policy: object, field: str | None, threshol
         if field is not None or threshold is not None:
             raise SchemaError("field= and threshold= say what a duplicate is: give on_duplicate= too")
         return None
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise SchemaError(unknown("on_duplicate", policy, POLICIES))
     name, settings = field_of(schema, field)
     at = settings.threshold if threshold is None else check_fraction("threshold", threshold, SchemaError)

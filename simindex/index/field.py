@@ -1,6 +1,5 @@
 """A similarity field's settings: validated once, stored for ever, compared before use."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -8,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import features, lsh, sketch
-from simindex.errors import FeatureError, SchemaError
+from simindex.errors import FeatureError, SchemaError, shown
 from simindex.index.spelling import unknown
 from simindex.types import F64
 
@@ -301,9 +300,11 @@ def _field(
     given = None if bands is None else _bands(bands, length)
     asked = None if given else check_fraction("recall", 0.99 if recall is None else recall, SchemaError)
     if given and recall is not None:
-        raise SchemaError(f"recall={recall!r} and bands={bands!r}: bands decide the recall, give one of them")
+        raise SchemaError(
+            f"recall={shown(recall)} and bands={shown(bands)}: bands decide the recall, give one of them"
+        )
     if source is not None and (not isinstance(source, str) or not source):
-        raise SchemaError(f"source is {source!r}: it names a column")
+        raise SchemaError(f"source is {shown(source)}: it names a column")
     keeps, forced = _flag("keep", keep), _flag("force", force)
 
     params = _params(family_name, length, slots, seed, scheme)
@@ -336,7 +337,7 @@ def _params(family: str, k: int, slots: object, seed: object, scheme: object) ->
         if value is not None:
             if name != "slots" and family == "fastsim/1":
                 raise SchemaError(
-                    f"{name}={value!r} belongs to family 'minhash/1'; this field's is {family!r}"
+                    f"{name}={shown(value)} belongs to family 'minhash/1'; this field's is {shown(family)}"
                 )
             params[name] = value
     return params
@@ -344,7 +345,7 @@ def _params(family: str, k: int, slots: object, seed: object, scheme: object) ->
 
 def _bands(bands: object, k: int) -> tuple[int, int]:
     if not isinstance(bands, tuple | list) or len(bands) != 2:
-        raise SchemaError(f"bands is {bands!r}: give (bands, rows), for example (16, 8)")
+        raise SchemaError(f"bands is {shown(bands)}: give (bands, rows), for example (16, 8)")
     b, r = _integer("bands", bands[0], 1, 65_535), _integer("rows of a band", bands[1], 1, 65_535)
     if b * r > k:
         raise SchemaError(f"{b} bands of {r} rows need {b * r} slots: k is {k}")
@@ -356,28 +357,27 @@ def check_fraction(
 ) -> float:
     """Return a number from 0 to 1 as float; anything else (NaN, bool too) raises `error` that names it."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise error(f"{name} is {value!r}: give a number from 0 to 1")
-    number = float(value)
-    if math.isnan(number) or not 0.0 <= number <= 1.0:
-        raise error(f"{name} is {value}: give a number from 0 to 1")
-    return number
+        raise error(f"{name} is {shown(value)}: give a number from 0 to 1")
+    if not 0 <= value <= 1:  # also NaN, and integers too large for a float
+        raise error(f"{name} is {shown(value)}: give a number from 0 to 1")
+    return float(value)
 
 
 def _integer(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise SchemaError(f"{name} is {value!r}: give an integer")
+        raise SchemaError(f"{name} is {shown(value)}: give an integer")
     if not low <= int(value) <= high:
-        raise SchemaError(f"{name} is {value}: give {low} to {high}")
+        raise SchemaError(f"{name} is {shown(value)}: give {low} to {high}")
     return int(value)
 
 
 def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise SchemaError(f"{name} is {value!r}: give True or False")
+        raise SchemaError(f"{name} is {shown(value)}: give True or False")
     return value
 
 
 def _one_of(name: str, value: Any, valid: tuple[Any, ...]) -> Any:
-    if isinstance(value, bool) or value not in valid:
+    if not any(type(value) is type(one) and value == one for one in valid):
         raise SchemaError(unknown(name, value, map(str, valid)))
     return value

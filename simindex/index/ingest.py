@@ -2,15 +2,15 @@
 batch at a time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 
-from simindex.errors import FeatureError, KeyTypeError
-from simindex.index.keys import key_column, shown
+from simindex.errors import FeatureError, KeyTypeError, shown
+from simindex.index.keys import key_column
 from simindex.index.prepare import Prepared, prepare
 from simindex.index.records import pack_attributes
 from simindex.index.results import Reject
@@ -45,7 +45,7 @@ def batches(schema: Schema, rows: Any, size: int) -> Iterator["RowBatch | Batch"
         return _arrow_batches(rows.to_batches(max_chunksize=size))
     if hasattr(rows, "to_pylist") and hasattr(rows, "schema"):
         return _arrow_batches([rows.slice(at, size) for at in range(0, rows.num_rows, size)])
-    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable) or getattr(rows, "ndim", 1) == 0:
         raise FeatureError(
             f"put_many takes mappings, an Arrow table or a dict of arrays, not {type(rows).__name__}"
         )
@@ -100,7 +100,7 @@ def _array_batches(schema: Schema, arrays: Mapping[str, Any], size: int) -> Iter
     n = column_length(keys)
     for name, column in {**columns, **extras}.items():
         if column is not None and column_length(column) != n:
-            raise FeatureError(f"column {name!r} has {column_length(column)} values for {n} keys")
+            raise FeatureError(f"column {shown(name)} has {column_length(column)} values for {n} keys")
     kept = {name: column for name, column in columns.items() if name in schema.kept}
     return _slices(keys, columns, {**extras, **kept}, n, size)
 
@@ -136,16 +136,48 @@ def _listed(column: Any) -> list[Any]:
 
 
 def column_length(column: Any) -> int:
-    """Return how many items a column holds."""
+    """Return how many items a column holds. Raises FeatureError for what is no column and wrong offsets."""
     if isinstance(column, tuple) and len(column) == 2 and isinstance(column[0], np.ndarray):
-        return len(column[1]) - 1
-    return len(column)
+        return check_offsets("ptr", column[1], column[0], True)
+    if isinstance(column, Packed):
+        return check_offsets("offsets", column.offsets, column.data, False)
+    try:
+        if not isinstance(column, str | bytes | bytearray | memoryview | Mapping | Set):
+            return len(column)
+    except (TypeError, ValueError):
+        pass
+    raise FeatureError(f"a column is {shown(column)}: give a list or an array, one value per item")
+
+
+def check_offsets(name: str, offsets: Any, data: Any, whole: bool) -> int:
+    """Return how many items the offsets divide `data` into. Raises FeatureError, naming the offset at fault,
+    unless they are whole numbers that never fall and lie in `data`; whole: from 0 to its end.
+    """
+    if not isinstance(data, np.ndarray) or data.ndim != 1:
+        raise FeatureError(f"{name} divides {shown(data)}: it divides an array of one dimension")
+    if (
+        not isinstance(offsets, np.ndarray)
+        or offsets.ndim != 1
+        or offsets.dtype.kind not in "ui"
+        or not len(offsets)
+    ):
+        raise FeatureError(f"{name} is {shown(offsets)}: n items have n + 1 whole numbers in one row")
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first < 0 or last > len(data) or (whole and (first, last) != (0, len(data))):
+        raise FeatureError(f"{name} goes from {first} to {last}: the data has {len(data)} elements")
+    falls = np.flatnonzero(offsets[1:] < offsets[:-1])
+    if len(falls):
+        at = int(falls[0])
+        raise FeatureError(
+            f"{name} falls from {offsets[at]} to {offsets[at + 1]} at {at + 1}: offsets never fall"
+        )
+    return len(offsets) - 1
 
 
 def column_slice(column: Any, a: int, b: int) -> Any:
     """Return items a..b of a column, without copying where its form allows."""
     if isinstance(column, Packed):
-        return Packed(column.data, column.offsets[a : b + 1])
+        return Packed(column.data, np.asarray(column.offsets[a : b + 1], np.int64))
     if isinstance(column, tuple) and len(column) == 2 and isinstance(column[0], np.ndarray):
         hashes, ptr = column
         cut = np.asarray(ptr[a : b + 1]).astype(np.int64)
@@ -170,7 +202,7 @@ def as_batch(schema: Schema, batch: "RowBatch | Batch") -> Batch:
         attributes = None
         if any(not row.keys() <= known for row in rows):
             attributes = [_extra(row, known) for row in rows]
-    except (FeatureError, KeyError, TypeError, AttributeError):
+    except (FeatureError, KeyError, TypeError, AttributeError, IndexError, ValueError):
         for i, row in enumerate(rows):
             _check_row(schema, row, batch.start + i)
         raise

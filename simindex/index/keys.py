@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import KeyTypeError, SchemaError
+from simindex.errors import KeyTypeError, SchemaError, shown
 from simindex.index.spelling import unknown
 from simindex.types import I64, U8, U64, Packed
 
@@ -26,7 +26,7 @@ MAX_INT_KEY = 2**64 - 1
 def check_kind(kind: object) -> KeyKind:
     """Return the key type named; raises SchemaError for any other name."""
     for known in KINDS:
-        if kind == known:
+        if isinstance(kind, str) and kind == known:
             return known
     raise SchemaError(unknown("key type", kind, KINDS))
 
@@ -42,7 +42,7 @@ def check_key(kind: KeyKind, key: object) -> Key:
             value = int(key)
             if 0 <= value <= MAX_INT_KEY:
                 return value
-            raise KeyTypeError(f"key {value} is outside 0 to 2**64 - 1")
+            raise KeyTypeError(f"key {shown(value)} is outside 0 to 2**64 - 1")
     elif kind == "str":
         if isinstance(key, str):
             check_length(len(key) if key.isascii() else len(key.encode("utf-8", "surrogatepass")))
@@ -57,12 +57,6 @@ def check_key(kind: KeyKind, key: object) -> Key:
 def check_length(length: int) -> None:
     if length > MAX_KEY_BYTES:
         raise KeyTypeError(f"key of {length} bytes: the longest key has {MAX_KEY_BYTES}")
-
-
-def shown(key: object) -> str:
-    """Return a key for a message, cut to a readable length."""
-    text = repr(key)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +115,18 @@ def int_keys(values: U64) -> Keys:
     return Keys("int", values, None, kernels.mix64(values))
 
 
+def _check_utf8(packed: Packed) -> None:
+    raw, ends = packed.data.tobytes(), packed.offsets.tolist()
+    for i in range(len(packed)):
+        try:
+            raw[ends[i] : ends[i + 1]].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            key = shown(raw[ends[i] : ends[i + 1]])
+            raise KeyTypeError(
+                f"key {i} of packed keys, {key}, is not UTF-8: this collection's keys are str"
+            ) from error
+
+
 def packed_keys(kind: KeyKind, packed: Packed) -> Keys:
     longest = int(np.diff(packed.offsets).max(initial=0))
     check_length(longest)
@@ -137,6 +143,8 @@ def key_column(kind: KeyKind, keys: Any) -> Keys:
     if isinstance(keys, Packed):
         if kind == "int":
             raise KeyTypeError("keys are packed byte strings: this collection's keys are int")
+        if kind == "str":
+            _check_utf8(packed=keys)
         return packed_keys(kind, keys)
     if isinstance(keys, np.ndarray):
         return _array_keys(kind, keys)

@@ -1,5 +1,6 @@
 """Queries made ready for the kernels: signatures, bucket keys, packed shingle sets."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,7 @@ def make_queries(field: Field, values: Any) -> Queries:
 
     Raises FeatureError that names the first value at fault.
     """
-    if not hasattr(values, "__len__"):
+    if isinstance(values, Iterable) and not hasattr(values, "__len__"):
         values = list(values)
     n = column_length(values)
     try:

@@ -10,9 +10,12 @@ import msgpack
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import CorruptStore, FeatureError
+from simindex.errors import CorruptStore, FeatureError, shown
 from simindex.index.keys import Key, KeyKind, Keys, pack_bytes
 from simindex.types import I64, U8, U32, U64, Packed
+
+_SCALARS = frozenset([type(None), bool, int, float, str, bytes])
+_REFUSED = (TypeError, ValueError, OverflowError, RecursionError, msgpack.UnpackException)
 
 
 def _plain(value: Any) -> Any:
@@ -33,21 +36,33 @@ def pack_attributes(attributes: dict[str, Any] | None) -> bytes:
         return b""
     for name in attributes:
         if not isinstance(name, str):
-            raise FeatureError(f"attribute name {name!r} is {type(name).__name__}: names are str")
+            raise FeatureError(f"attribute name {shown(name)} is {type(name).__name__}: names are str")
     if "key" in attributes:
         raise FeatureError("an attribute cannot be called 'key'")
     try:
-        packed: bytes = msgpack.packb(
-            attributes, use_bin_type=True, default=_plain, unicode_errors="surrogatepass"
-        )
-        return packed
-    except (TypeError, ValueError, OverflowError) as error:
+        return _packed(attributes)
+    except _REFUSED as error:
         for name, value in attributes.items():
             try:
-                msgpack.packb(value, use_bin_type=True, default=_plain, unicode_errors="surrogatepass")
-            except (TypeError, ValueError, OverflowError) as inner:
-                raise FeatureError(f"attribute {name!r}: {inner}") from None
+                _packed({name: value})
+            except _REFUSED as inner:
+                raise FeatureError(f"attribute {shown(name)}: {inner}") from None
         raise FeatureError(f"attributes: {error}") from None
+
+
+def _packed(attributes: dict[str, Any]) -> bytes:
+    packed: bytes = msgpack.packb(
+        attributes, use_bin_type=True, default=_plain, unicode_errors="surrogatepass"
+    )
+    if not _SCALARS.issuperset(map(type, attributes.values())):
+        _unpacked(packed)  # a map inside may have keys that no dict takes back, such as lists
+    return packed
+
+
+def _unpacked(data: bytes) -> Any:
+    return msgpack.unpackb(
+        data, raw=False, strict_map_key=False, unicode_errors="surrogatepass", use_list=True
+    )
 
 
 def pack_records(keys: Keys, attributes: Sequence[bytes] | None = None) -> Packed:
@@ -76,9 +91,7 @@ def stamp(records: Packed, first_sequence: int) -> None:
 def unpack_record(data: bytes) -> tuple[Key, int, dict[str, Any]]:
     """Return (key, sequence, attributes). Raises CorruptStore."""
     try:
-        key, sequence, attributes = msgpack.unpackb(
-            data, raw=False, strict_map_key=False, unicode_errors="surrogatepass", use_list=True
-        )
+        key, sequence, attributes = _unpacked(data)
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise CorruptStore(f"a record cannot be read: {error}") from error
     return key, sequence, attributes or {}

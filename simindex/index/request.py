@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simindex.errors import QueryError, SchemaError
+from simindex.errors import QueryError, SchemaError, shown
 from simindex.index.field import Field, check_fraction
 from simindex.index.schema import Schema
 from simindex.index.spelling import unknown
@@ -70,22 +70,24 @@ def build_search(schema: Schema, name: str, options: dict[str, Any]) -> Search:
     if options.get("where") is not None or options.get("params") is not None:
         raise QueryError("where= is not supported by this version: filter the hits by their attributes")
     if options.get("radius") is not None:
-        raise QueryError(f"radius= is for distances; field {name!r} is searched by Jaccard: use threshold=")
+        raise QueryError(
+            f"radius= is for distances; field {shown(name)} is searched by Jaccard: use threshold="
+        )
     given, k = options.get("threshold"), options.get("k")
     threshold = None if given is None else check_fraction("threshold", given, QueryError)
     count = None if k is None else _positive("k", k)
     exact = options.get("exact", False)
     if not isinstance(exact, bool):
-        raise QueryError(f"exact is {exact!r}: give True or False")
+        raise QueryError(f"exact is {shown(exact)}: give True or False")
     plan = options.get("plan")
-    if plan is not None and plan not in ("scan", "buckets"):
+    if plan is not None and not (isinstance(plan, str) and plan in ("scan", "buckets")):
         raise QueryError(unknown("plan", plan, ("scan", "buckets")))
     if exact and plan == "buckets":
         raise QueryError("exact=True misses nothing, plan='buckets' can: give one of them")
     budget = options.get("budget")
     recall = options.get("recall")
     accept = options.get("accept", "likely")
-    if accept not in ("likely", "possible"):
+    if not isinstance(accept, str) or accept not in ("likely", "possible"):
         raise QueryError(unknown("accept", accept, ("likely", "possible")))
     if threshold is None and count is None:
         threshold = field.threshold
@@ -100,15 +102,15 @@ def build_search(schema: Schema, name: str, options: dict[str, Any]) -> Search:
         plan,
         None if budget is None else _positive("budget", budget),
         None if recall is None else check_fraction("recall", recall, QueryError),
-        accept,
+        "possible" if accept == "possible" else "likely",
     )
 
 
 def _positive(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise QueryError(f"{name} is {value!r}: give an integer of at least 1")
+        raise QueryError(f"{name} is {shown(value)}: give an integer of at least 1")
     if value < 1:
-        raise QueryError(f"{name} is {value}: give at least 1")
+        raise QueryError(f"{name} is {shown(value)}: give at least 1")
     return int(value)
 
 
@@ -117,5 +119,5 @@ def field_of(schema: Schema, name: str | None) -> tuple[str, Field]:
     if name is None:
         name = schema.only_field()
     if not isinstance(name, str):
-        raise SchemaError(f"field is {name!r}: give a field's name")
+        raise SchemaError(f"field is {shown(name)}: give a field's name")
     return name, schema.field(name)

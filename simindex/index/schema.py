@@ -8,7 +8,7 @@ from typing import Any
 
 import msgpack
 
-from simindex.errors import CorruptStore, FormatTooNew, SchemaError
+from simindex.errors import CorruptStore, FormatTooNew, SchemaError, shown
 from simindex.index.field import Field
 from simindex.index.keys import KeyKind, check_kind
 from simindex.index.spelling import unknown
@@ -83,10 +83,10 @@ class Schema:
         for name, field in self.fields.items():
             column = field.source or name
             if column in RESERVED:
-                raise SchemaError(f"field {name!r}: source {column!r} is a reserved name")
+                raise SchemaError(f"field {shown(name)}: source {column!r} is a reserved name")
             if column != name and column in self.fields and self.fields[column].source not in (None, column):
                 raise SchemaError(
-                    f"field {name!r}: its source {column!r} is a field that reads another column"
+                    f"field {shown(name)}: its source {column!r} is a field that reads another column"
                 )
             fed.setdefault(column, []).append(name)
         return {column: tuple(names) for column, names in fed.items()}
@@ -175,9 +175,9 @@ def differences(stored: Schema, asked: Schema) -> Iterator[tuple[str, Any, Any]]
                 continue
             if isinstance(value, dict) and isinstance(wanted, dict):
                 inner = next(k for k in [*value, *wanted] if value.get(k) != wanted.get(k))
-                yield f"field {name!r}: {inner}", value.get(inner), wanted.get(inner)
+                yield f"field {shown(name)}: {inner}", value.get(inner), wanted.get(inner)
             else:
-                yield f"field {name!r}: {setting}", value, wanted
+                yield f"field {shown(name)}: {setting}", value, wanted
 
 
 def check_name(name: object) -> str:
@@ -185,13 +185,13 @@ def check_name(name: object) -> str:
     characters.
     """
     if not isinstance(name, str) or not name:
-        raise SchemaError(f"collection name {name!r}: give a str that is not empty")
+        raise SchemaError(f"collection name {shown(name)}: give a str that is not empty")
     if (
         any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in name)
         or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES
     ):
         raise SchemaError(
-            f"collection name {name[:60]!r}: at most {MAX_NAME_BYTES} bytes of UTF-8, no control characters"
+            f"collection name {shown(name)}: at most {MAX_NAME_BYTES} bytes of UTF-8, no control characters"
         )
     return name
 
@@ -199,7 +199,7 @@ def check_name(name: object) -> str:
 def _check_field_name(name: object) -> None:
     if not isinstance(name, str) or not _FIELD_NAME.match(name) or len(name) > 64:
         raise SchemaError(
-            f"field name {name!r}: use letters, digits and _, not beginning with a digit, at most 64"
+            f"field name {shown(name)}: use letters, digits and _, not beginning with a digit, at most 64"
         )
     if name in RESERVED:
-        raise SchemaError(f"field name {name!r} is reserved (reserved: {', '.join(sorted(RESERVED))})")
+        raise SchemaError(f"field name {shown(name)} is reserved (reserved: {', '.join(sorted(RESERVED))})")

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from simindex.errors import shown
+
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:
     """Return "unknown WHAT 'name': did you mean 'nearest'? (valid: ...)".
@@ -10,8 +12,7 @@ def unknown(what: str, name: object, valid: Iterable[str]) -> str:
     The nearest name is left out where none is near, the list where it is empty.
     """
     names = sorted(valid)
-    near = get_close_matches(str(name)[:200], names, n=1, cutoff=0.5)
+    near = get_close_matches(name[:200], names, n=1, cutoff=0.5) if isinstance(name, str) else []
     hint = f": did you mean {near[0]!r}?" if near else ""
     known = f" (valid: {', '.join(names)})" if names else ""
-    shown = repr(name) if len(repr(name)) <= 80 else repr(name)[:77] + "..."
-    return f"unknown {what} {shown}{hint}{known}"
+    return f"unknown {what} {shown(name, 80)}{hint}{known}"

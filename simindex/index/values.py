@@ -32,9 +32,7 @@ def column_features(field: Field, column: Any, n: int) -> Features | Signed:
         assert field.text is not None
         found = features.text_features_packed(column, field.text)
     elif field.kind == "tokens" and isinstance(column, tuple) and len(column) == 2 and _is_csr(column):
-        found = features.set_features_csr(
-            np.ascontiguousarray(column[0], np.uint64), np.ascontiguousarray(column[1], np.int64)
-        )
+        found = features.set_features_csr(*column)
     else:
         found = _value_list(field, column)
     count = len(found[1]) if isinstance(found, tuple) else len(found)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import SimindexError
+from simindex.errors import SimindexError, shown
 from simindex.index.field import Field
-from simindex.index.keys import key_column, shown
+from simindex.index.keys import key_column
 from simindex.index.prepare import prepare_field
 from simindex.index.records import keys_of, record_of
 from simindex.index.schema import Schema

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from simindex import kernels
-from simindex.errors import CorruptStore, DiskFull, KeyExists, MapFull, QuotaReached
-from simindex.index.keys import Keys, key_column, shown
+from simindex.errors import CorruptStore, DiskFull, KeyExists, MapFull, QuotaReached, shown
+from simindex.index.keys import Keys, key_column
 from simindex.index.prepare import Prepared, PreparedField
 from simindex.index.records import keys_of, stamp
 from simindex.index.rows import MISSING, rows_of

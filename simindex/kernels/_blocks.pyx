@@ -84,6 +84,8 @@ def missing_blocks(const uint64_t[::1] addresses not None, const uint32_t[::1] r
     Raises IndexError when a row lies beyond the table.
     """
     cdef int64_t k, n = rows.shape[0], limit = addresses.shape[0], bad = -1, absent = 0
+    if rows_per_block < 1:
+        raise ValueError("blocks have at least 1 row")
     if n == 0:
         return []
     with nogil:
@@ -232,6 +234,8 @@ def gather_signatures(const uint64_t[::1] addresses not None, uint32_t rows_per_
     """
     cdef int64_t k, n = rows.shape[0]
     cdef const uint8_t *row
+    if rows_per_block < 1:
+        raise ValueError("blocks have at least 1 row")
     signatures = np.zeros((n, width), np.uint8)
     states = np.zeros(n, np.uint8)
     cdef uint8_t[:, ::1] out = signatures

@@ -41,7 +41,7 @@ cdef extern from "links.h" nogil:
     void si_link_begin(si_linker *L)
     int si_link_run(si_linker *L, const uint64_t *posting, int64_t n)
     int si_join(uint32_t *parent, uint32_t a, uint32_t b)
-    void si_flatten(uint32_t *parent, int64_t n)
+    int64_t si_flatten(uint32_t *parent, int64_t n)
 
 
 def _select(int level):
@@ -196,17 +196,26 @@ def join_links(uint32_t[::1] parent not None, const uint64_t[::1] links not None
             largest = max(largest, max(links[i] >> 32, links[i] & 0xffffffffu))
     if m and largest >= n:
         raise IndexError(f"a link names row {largest}, but there are {n} rows")
+    cdef int one = 0
     with nogil:
         for i in range(m):
-            joined += <uint64_t>si_join(&parent[0], <uint32_t>(links[i] >> 32), <uint32_t>links[i])
+            one = si_join(&parent[0], <uint32_t>(links[i] >> 32), <uint32_t>links[i])
+            if one < 0:
+                break
+            joined += <uint64_t>one
+    if one < 0:
+        raise ValueError(f"a parent of row {links[i] >> 32} or {links[i] & 0xffffffffu} is above its row")
     return joined
 
 
 def flatten_components(uint32_t[::1] parent not None):
     """Point every row at the first row of its component, in place: parent becomes the labels."""
+    cdef int64_t bad = -1
     if parent.shape[0]:
         with nogil:
-            si_flatten(&parent[0], parent.shape[0])
+            bad = si_flatten(&parent[0], parent.shape[0])
+    if bad >= 0:
+        raise ValueError(f"parent[{bad}] is {parent[bad]}: a parent is never above its row")
 
 
 def mark_rows(uint8_t[::1] bits not None, const uint32_t[::1] rows not None):

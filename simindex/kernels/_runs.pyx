@@ -118,9 +118,12 @@ def block_bytes(uint64_t count):
 
 def fill_directory(uint8_t[::1] data not None, uint64_t at, uint64_t count):
     """Write the directory behind the `count` sorted postings at data[at:]; return where the block ends."""
-    cdef uint64_t end = at + si_block_bytes(count)
-    if end > <uint64_t>data.shape[0]:
-        raise ValueError(f"a block of {count} postings at {at} ends at {end}, of {data.shape[0]} bytes")
+    cdef uint64_t size = <uint64_t>data.shape[0], end
+    if at > size or count > size // 8 or si_block_bytes(count) > size - at:
+        raise ValueError(f"a block of {count} postings at {at} does not fit in {size} bytes")
+    end = at + si_block_bytes(count)
+    if count == 0:
+        return end
     with nogil:
         si_fill_directory(&data[at], count)
     return end
@@ -128,10 +131,11 @@ def fill_directory(uint8_t[::1] data not None, uint64_t at, uint64_t count):
 
 def block_is_sound(const uint8_t[::1] data not None, uint64_t at, uint64_t count):
     """Return whether the block at data[at:] is strictly ascending and has the directory of its postings."""
-    cdef uint64_t i, end = at + si_block_bytes(count)
+    cdef uint64_t i, end, size = <uint64_t>data.shape[0]
     cdef int sound = 1
-    if end > <uint64_t>data.shape[0]:
+    if at > size or count > size // 8 or si_block_bytes(count) > size - at:
         return False
+    end = at + si_block_bytes(count)
     copy = np.array(data[at:end])
     cdef uint8_t[::1] again = copy
     with nogil:

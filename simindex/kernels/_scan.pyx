@@ -240,7 +240,7 @@ def scan_equal(const uint64_t[::1] addresses not None, Py_ssize_t rows_per_block
 
 cdef int _check_bands(Py_ssize_t width, Py_ssize_t bands, Py_ssize_t rows, Py_ssize_t slot_bytes) except -1:
     _check_width(width, slot_bytes)
-    if bands < 1 or rows < 1 or bands * rows > width // slot_bytes:
+    if bands < 1 or rows < 1 or bands > width // slot_bytes // rows:
         raise ValueError(f"{bands} bands of {rows} rows do not fit a signature of "
                          f"{width // slot_bytes} slots")
     return 0

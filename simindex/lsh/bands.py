@@ -3,7 +3,7 @@
 from typing import Any
 
 from simindex import kernels
-from simindex.errors import FeatureError, SchemaError
+from simindex.errors import FeatureError, SchemaError, shown
 from simindex.lsh import curves
 from simindex.sketch import SlotFamily
 from simindex.types import U8, U64
@@ -90,7 +90,7 @@ class Bands:
 
 def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise SchemaError(f"{name} is {value!r}, not an integer")
+        raise SchemaError(f"{name} is {shown(value)}, not an integer")
     number = int(value.__index__())
     if number < 1:
         raise SchemaError(f"{name} is {number}: at least 1")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import SchemaError
+from simindex.errors import SchemaError, shown
 from simindex.lsh import curves
 from simindex.lsh.bands import Bands
 from simindex.sketch import SlotFamily
@@ -83,7 +83,7 @@ def tune(
     """
     check_threshold(threshold)
     if mode not in ("recall", "datasketch"):
-        raise SchemaError(f"unknown tuning mode {mode!r}: 'recall' or 'datasketch'")
+        raise SchemaError(f"unknown tuning mode {shown(mode)}: 'recall' or 'datasketch'")
     given = dict(params or {})
     made: SlotFamily = make_family(family, given)
     tuning = _tune_one(made, threshold, recall, mode)
@@ -108,7 +108,7 @@ def recall_first(family: SlotFamily, threshold: float, recall: float) -> tuple[i
     that lets through.
     """
     if not 0.0 < recall < 1.0:
-        raise SchemaError(f"recall is {recall!r}: it lies between 0 and 1, both excluded")
+        raise SchemaError(f"recall is {shown(recall)}: it lies between 0 and 1, both excluded")
     p = family.slot_probability(threshold)
     for sigmas in _SIGMAS:
         passed = family.pass_probability(threshold, family.min_equal(threshold, sigmas))
@@ -166,7 +166,7 @@ def datasketch_optimum(
 def check_threshold(threshold: Any) -> float:
     """Return the threshold as a float; raise SchemaError unless it is a number from 0 to 1."""
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
-        raise SchemaError(f"threshold is {threshold!r}, not a number")
+        raise SchemaError(f"threshold is {shown(threshold)}, not a number")
     if not 0.0 <= threshold <= 1.0:
-        raise SchemaError(f"threshold is {threshold!r}: it lies between 0 and 1")
+        raise SchemaError(f"threshold is {shown(threshold)}: it lies between 0 and 1")
     return float(threshold)

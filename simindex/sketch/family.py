@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, overload, runtime_checkable
 
-from simindex.errors import SchemaError
+from simindex.errors import SchemaError, shown
 from simindex.types import F64, U8, U16, Array, Features
 
 Params = dict[str, Any]
@@ -104,7 +104,7 @@ def register(name: str) -> Callable[[_Class], _Class]:
 
     def enter(cls: _Class) -> _Class:
         if name in _families:
-            raise SchemaError(f"family {name!r} is registered already, by {_families[name]!r}")
+            raise SchemaError(f"family {shown(name)} is registered already, by {_families[name]!r}")
         _families[name] = cls
         return cls
 
@@ -125,7 +125,7 @@ def family(name: str, params: Mapping[str, Any] | None = None) -> Any:
     """
     if name not in _families:
         raise SchemaError(
-            f"unknown family {name!r}{nearest(name, families())}: known are {', '.join(families())}"
+            f"unknown family {shown(name)}{nearest(name, families())}: known are {', '.join(families())}"
         )
     return _families[name](dict(params or {}))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from simindex.errors import SchemaError
+from simindex.errors import SchemaError, shown
 from simindex.sketch.family import nearest
 
 
@@ -19,10 +19,10 @@ def check_names(of: str, params: dict[str, Any], known: Sequence[str]) -> None:
 def integer(of: str, name: str, value: Any, low: int, high: int) -> int:
     """Return value as an int in low..high. Booleans, floats and strings are refused."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise SchemaError(f"{of}: {name} is {value!r}, not an integer")
+        raise SchemaError(f"{of}: {name} is {shown(value)}, not an integer")
     number = int(value.__index__())
     if not low <= number <= high:
-        raise SchemaError(f"{of}: {name} is {number}: it is {low} to {high}")
+        raise SchemaError(f"{of}: {name} is {shown(number)}: it is {low} to {high}")
     return number
 
 
@@ -33,4 +33,4 @@ def choice(of: str, name: str, value: Any, valid: Sequence[Any]) -> Any:
             return one
     listed = ", ".join(map(repr, valid))
     hint = nearest(value, tuple(valid)) if all(isinstance(v, str) for v in valid) else ""
-    raise SchemaError(f"{of}: {name} is {value!r}{hint}: it is one of {listed}")
+    raise SchemaError(f"{of}: {name} is {shown(value)}{hint}: it is one of {listed}")

@@ -13,7 +13,7 @@ from typing import overload
 
 import numpy as np
 
-from simindex.errors import QueryError
+from simindex.errors import QueryError, shown
 from simindex.types import F64, U16
 
 
@@ -59,7 +59,7 @@ class Agreement:
         independent ones, so there it covers more (tests/statistics/test_intervals.py measures both).
         """
         if not (isfinite(confidence) and 0.0 < confidence < 1.0):
-            raise QueryError(f"confidence is {confidence!r}: it lies between 0 and 1")
+            raise QueryError(f"confidence is {shown(confidence)}: it lies between 0 and 1")
         z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
         p = np.asarray(equal, np.float64) / self.k
         shrunk = 1.0 + z * z / self.k
@@ -79,7 +79,7 @@ class Agreement:
         """
         p = self.probability(_unit("threshold", threshold))
         if not (isfinite(sigmas) and sigmas >= 0.0):
-            raise QueryError(f"sigmas is {sigmas!r}: a number that is not negative")
+            raise QueryError(f"sigmas is {shown(sigmas)}: a number that is not negative")
         expected = self.k * p - sigmas * sqrt(self.k * p * (1.0 - p))
         return min(self.k, max(0, ceil(expected - 1e-9)))
 
@@ -102,9 +102,9 @@ def _like(equal: int | U16, values: F64) -> float | F64:
 
 def _unit(what: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise QueryError(f"{what} is {value!r}, not a number")
+        raise QueryError(f"{what} is {shown(value)}, not a number")
     if not 0.0 <= value <= 1.0:
-        raise QueryError(f"{what} is {value!r}: it lies between 0 and 1")
+        raise QueryError(f"{what} is {shown(value)}: it lies between 0 and 1")
     return float(value)
 
 

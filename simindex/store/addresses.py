@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from simindex.kernels import address_of
+from simindex.errors import CorruptStore
+from simindex.kernels import address_of, heap_is_sound
 from simindex.store.layout import BLOCK_SUFFIX, META
 from simindex.types import U32, U64
 
@@ -202,6 +203,10 @@ class HeapBlocks:
             value = txn.get(self.prefix + BLOCK_SUFFIX.pack(first_row), db=db)
             if value is None:
                 continue
+            if not heap_is_sound(value):  # kernels follow its offsets
+                raise CorruptStore(
+                    f"the {self.db} block of row {first_row} is not a block of values: run check"
+                )
             if len(value) < self.limit or first_row >= self.volatile:
                 kept, self.addresses[index] = private_copy(value)
                 self.kept[first_row] = kept

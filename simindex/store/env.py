@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import lmdb
 
-from simindex.errors import Closed, OpenError, ReadOnly, SchemaError
+from simindex.errors import Closed, OpenError, ReadOnly, SchemaError, SimindexError, shown
 from simindex.store import create, failures, filesystem, overview, registry, serial
 from simindex.store.meta import Identity
 from simindex.store.openfile import OpenFile, lock_path
@@ -18,6 +18,7 @@ from simindex.store.peek import Peek
 from simindex.store.transactions import RawRead, RawWrite
 
 MEMORY = ":memory:"
+_FOREVER = 1e8  # seconds: three years; what the system calls take
 MAP_BYTES = 1 << 40 if sys.maxsize > 1 << 32 else 1 << 30  # address space, not memory or disk
 
 
@@ -58,23 +59,25 @@ class Environment:
         A file that this process has open already is shared; durability and max_bytes must then be the same.
 
         Raises OpenError and below: NotAStore, FormatTooNew, EngineMismatch, UnsafeFileSystem (nothing was
-        written); CorruptStore; SchemaError for settings that contradict another opener's; ValueError for bad
-        arguments.
+        written); CorruptStore; SchemaError for bad arguments and for settings that contradict another
+        opener's.
         """
-        _check_arguments(mode, durability, max_bytes, timeout)
+        timeout = _check_arguments(mode, durability, max_bytes, timeout, force)
         serial.warn()
         folder = None
-        if os.fspath(path) == MEMORY:
+        if isinstance(path, str) and path == MEMORY:
             folder = tempfile.mkdtemp(prefix="simindex-")
             path = Path(folder) / "memory.simdb"
         try:
             file, identity = _share(
-                Path(os.path.realpath(path)), mode, durability, max_bytes, timeout, force,
+                _real_path(path), mode, durability, max_bytes, timeout, force,
                 bulk_new or bool(folder), bulk_new, _map_bytes,
             )  # fmt: skip
-        except BaseException:
+        except BaseException as error:
             if folder:
                 shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) and not isinstance(error, SimindexError):
+                raise OpenError(f"{shown(path, 200)}: {error.strerror or error}") from error
             raise
         return cls(file, mode, identity, folder)
 
@@ -99,6 +102,8 @@ class Environment:
         Poisoned, ReadOnly, Closed, and WriteError for a write inside a write of the same thread.
         """
         file = self._open_file
+        if timeout is not None:
+            timeout = check_timeout(timeout)
         if self._mode == "r":
             raise ReadOnly(f'{self.path} was opened with mode="r"')
         return file.begin_write(timeout, room)
@@ -131,7 +136,7 @@ class Environment:
         compact: leave free pages out. The copy appears whole, synced, under its name. Raises OpenError,
         DiskFull.
         """
-        target = Path(os.path.realpath(path))
+        target = _real_path(path)
         file = self._open_file
         with file.begin_read():
             env = file.env
@@ -159,15 +164,38 @@ class Environment:
         self.close()
 
 
-def _check_arguments(mode: str, durability: str, max_bytes: int | None, timeout: float) -> None:
-    if mode not in ("w", "r", "x"):
-        raise ValueError(f'mode is {mode!r}; it must be "w", "r" or "x"')
-    if durability not in ("full", "relaxed"):
-        raise ValueError(f'durability is {durability!r}; it must be "full" or "relaxed"')
-    if max_bytes is not None and max_bytes < 1 << 16:
-        raise ValueError(f"max_bytes is {max_bytes}; it must be at least {1 << 16}")
-    if not timeout >= 0:
-        raise ValueError(f"timeout is {timeout} seconds; it must not be negative")
+def _check_arguments(
+    mode: object, durability: object, max_bytes: object, timeout: object, force: object
+) -> float:
+    if not isinstance(mode, str) or mode not in ("w", "r", "x"):
+        raise SchemaError(f'mode is {shown(mode)}; it must be "w", "r" or "x"')
+    if not isinstance(durability, str) or durability not in ("full", "relaxed"):
+        raise SchemaError(f'durability is {shown(durability)}; it must be "full" or "relaxed"')
+    if max_bytes is not None:
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1 << 16:
+            raise SchemaError(f"max_bytes is {shown(max_bytes)}; it must be an integer of at least {1 << 16}")
+    if not isinstance(force, bool):
+        raise SchemaError(f"force is {shown(force)}; it must be True or False")
+    return check_timeout(timeout)
+
+
+def check_timeout(timeout: object) -> float:
+    """Return seconds to wait, infinity as some years. SchemaError unless a number that is not negative."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+        raise SchemaError(f"timeout is {shown(timeout)}; it must be a number of seconds that is not negative")
+    return float(min(timeout, _FOREVER))
+
+
+def _real_path(path: object) -> Path:
+    try:
+        name = os.fspath(path)  # type: ignore[call-overload]
+        if isinstance(name, bytes):
+            name = os.fsdecode(name)
+        if not name or "\0" in name:
+            raise ValueError("a path is not empty and holds no NUL")
+        return Path(os.path.realpath(name))
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"path is {shown(path)}: it is no path of a file ({error})") from error
 
 
 def _share(

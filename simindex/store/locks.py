@@ -10,15 +10,17 @@ The descriptor must be closed after LMDB's: closing any descriptor of a file dro
 record locks on it.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
 import struct
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from simindex.errors import Locked, OpenError, WriteError
+from simindex.errors import Closed, Locked, OpenError, WriteError
 
 MAX_READERS = 4096
 _LOCK_BYTES = 128 + 64 * MAX_READERS  # the lock file as LMDB makes it: a head, and one cache line per reader
@@ -55,6 +57,19 @@ class WriteLock:
                 "use that transaction instead of beginning another inside it"
             )
         deadline = time.monotonic() + timeout
+        self._hold(timeout)
+        try:
+            if self._file < 0:
+                raise Closed(f"{self._path.name.removesuffix('-lock')} is closed")
+            if not self.take_file(deadline - time.monotonic()):
+                raise self._locked_by_process(timeout)
+        except BaseException:
+            self._held.release()
+            raise
+        self._owner = me
+
+    def _hold(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
         if not self._next.acquire(timeout=max(timeout, 0)):
             raise self._locked_by_thread(timeout)
         try:
@@ -62,10 +77,19 @@ class WriteLock:
                 raise self._locked_by_thread(timeout)
         finally:
             self._next.release()
-        if not self.take_file(deadline - time.monotonic()):
+
+    @contextlib.contextmanager
+    def held(self, timeout: float) -> Iterator[None]:
+        """Keep the other threads of this process out of the lock; other processes do not notice.
+
+        Whoever closes the descriptor does it inside: a thread about to lock or unlock would meet a closed
+        one, or a stranger's of the same number. Threads that waited for a lock closed meanwhile raise Closed.
+        """
+        self._hold(timeout)
+        try:
+            yield
+        finally:
             self._held.release()
-            raise self._locked_by_process(timeout)
-        self._owner = me
 
     def release(self) -> None:
         """Give the lock back; does nothing if it is not held."""

@@ -233,13 +233,17 @@ class OpenFile:
             if raw is not None and raw.thread == me and raw.is_open:
                 self.end(raw)
         self._sweep()
-        with self.gate.alone(timeout, "close the store"), registry.locked() as files:
-            self.users -= 1
-            if self.users == 0:
-                files.pop(self.key, None)
-                self._closed = f"{self.path} is closed"
-                self._shut()
-                self._new_epoch()
+        deadline = time.monotonic() + timeout
+        lock = self.write_lock  # first the lock, then the gate, as a writer takes them
+        with contextlib.nullcontext() if lock is None else lock.held(timeout):
+            left = max(deadline - time.monotonic(), 0)
+            with self.gate.alone(left, "close the store"), registry.locked() as files:
+                self.users -= 1
+                if self.users == 0:
+                    files.pop(self.key, None)
+                    self._closed = f"{self.path} is closed"
+                    self._shut()
+                    self._new_epoch()
 
     # Transactions -------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """A store: snapshots to read, one write transaction at a time, collections as tables."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -223,15 +224,23 @@ class Store:
         """
         file = self.environment._open_file
         wait = file.timeout if timeout is None else timeout
-        with (
-            writers_waiting(file, wait),
-            tempfile.TemporaryDirectory(prefix=f"{file.path.name}.", dir=file.path.parent) as made,
-        ):
+        prefix = f".{file.path.name}.rewrite-"
+        with writers_waiting(file, wait), self._fresh_folder(file.path.parent, prefix) as made:
             new = Path(made) / file.path.name
             with self.read() as snapshot:
                 write_copy(snapshot, new)
                 newest = snapshot.id
             replace(file, new, newest, wait)
+
+    @staticmethod
+    def _fresh_folder(parent: Path, prefix: str) -> "tempfile.TemporaryDirectory[str]":
+        """Return a new folder to write in, those of killed rewrites removed. Under the write lock: none is
+        in use.
+        """
+        for left in parent.iterdir():
+            if left.name.startswith(prefix):
+                shutil.rmtree(left, ignore_errors=True)
+        return tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -8,14 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from simindex.errors import WriteError
-from simindex.kernels import address_of, clear_live, fill_heap, put_signatures, seal, set_live
+from simindex.errors import CorruptStore
+from simindex.kernels import (
+    address_of,
+    clear_live,
+    fill_heap,
+    heap_is_sound,
+    is_sealed,
+    put_signatures,
+    seal,
+    set_live,
+)
 from simindex.store import layout
 from simindex.store.addresses import BlockTable, HeapBlocks
 from simindex.types import I64, U8, U32, Array, Packed
 
 _KEEP_BYTES = 64 << 20  # blocks written by this transaction that stay at hand; more are read back when needed
 _PADDING = 64  # kernels may load a whole vector at a row's end
+
+
+def _sealed(what: str, value: memoryview | None, size: int | None = None) -> memoryview:
+    """Return a stored block that a write takes over. CorruptStore unless it is as it was written: sealed
+    anew, damage would look sound.
+    """
+    if value is None or len(value) < 16 or (size is not None and len(value) != size):
+        found = "nothing" if value is None else f"{len(value)} bytes"
+        raise CorruptStore(f"{what}: {found} stored, {size or 'more'} expected: run check")
+    if not is_sealed(value):
+        raise CorruptStore(f"{what}: its bytes contradict their checksum: run check")
+    return value
 
 
 class LiveBits:
@@ -48,7 +69,9 @@ class LiveBits:
         if self.table.addresses[block]:
             key = self.table.prefix + layout.BLOCK_SUFFIX.pack(block)
             value = self._raw.txn.get(key, db=self._raw.db(layout.LIVE))
-            copy[: layout.LIVE_BYTES] = np.frombuffer(value, np.uint8)
+            copy[: layout.LIVE_BYTES] = np.frombuffer(
+                _sealed(f"live block {block}", value, layout.LIVE_BYTES), np.uint8
+            )
         else:
             copy[:4] = np.frombuffer(layout.LIVE_MAGIC, np.uint8)
             copy[layout.LIVE_BLOCK_AT : layout.LIVE_HEADER].view("<u4")[:] = block, self._collection
@@ -127,11 +150,7 @@ class SignatureTail:
                 key = self.table.prefix + layout.BLOCK_SUFFIX.pack(self._block)
                 value = self._raw.txn.get(key, db=self._raw.db(layout.SIGNATURES))
                 size = self.header + self._filled * self.width
-                if value is None or len(value) != size:
-                    found = "nothing" if value is None else f"{len(value)} bytes"
-                    raise WriteError(
-                        f"signature block {self._block}: {found} stored, {size} bytes expected: run check"
-                    )
+                value = _sealed(f"signature block {self._block}", value, size)
                 tail[:size] = np.frombuffer(value, np.uint8)
             self._tail = tail
             self.table.resize(self._block + 1)
@@ -185,12 +204,17 @@ class HeapTail:
         first = int(self.table.first_rows[-1])
         key = self.table.prefix + layout.BLOCK_SUFFIX.pack(first)
         value = self._raw.txn.get(key, db=self._raw.db(self.db))
+        if value is None or not heap_is_sound(value):
+            raise CorruptStore(
+                f"last {self.db} block, of row {first}: it is not a block of values: run check"
+            )
         count = int.from_bytes(value[layout.HEAP_COUNT_AT : layout.HEAP_COUNT_AT + 4], "little")
         if first + count != next_row:
-            raise WriteError(
+            raise CorruptStore(
                 f"last {self.db} block: rows {first} to {first + count}, not {next_row}: run check"
             )
         if len(value) <= self._tail_bytes:
+            _sealed(f"last {self.db} block, of row {first}", value)
             start = layout.HEAP_HEADER + 4 * (count + 1)
             offsets = np.frombuffer(value, "<u4", count + 1, layout.HEAP_HEADER).astype(np.int64)
             self._first, self._offsets = first, offsets - start

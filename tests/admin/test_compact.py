@@ -118,3 +118,14 @@ def test_a_copy_that_fails_its_check_replaces_nothing(
         monkeypatch.undo()
         assert answers(items) == before
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_a_killed_compaction_left_is_removed(tmp_path):
+    with simindex.open(tmp_path / "a.simdb") as db:
+        left = tmp_path / ".a.simdb.rewrite-12345678"
+        left.mkdir()
+        (left / "a.simdb").write_bytes(b"half a copy")
+        other = tmp_path / "a.simdb.12345678"
+        other.mkdir()
+        db.compact()
+        assert not left.exists() and other.exists()

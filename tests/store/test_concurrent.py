@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,29 @@ def test_tables_refuse_to_read_after_their_transaction(tmp_path: Path) -> None:
         with pytest.raises(Closed):
             late()
     store.close()
+
+
+def test_close_waits_for_writers_and_ends_their_queue(tmp_path: Path) -> None:
+    """Writers that wait for the lock while the last opener closes meet Closed, never a closed descriptor."""
+    for pause in (0.0, 0.002, 0.005, 0.01, 0.02):
+        store = Store.open(tmp_path / "store", durability="relaxed")
+        strange: list[BaseException] = []
+
+        def write(store: Store = store, strange: list[BaseException] = strange) -> None:
+            try:
+                while True:
+                    with store.write():
+                        pass
+            except Closed:
+                pass
+            except BaseException as error:
+                strange.append(error)
+
+        threads = [threading.Thread(target=write) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(pause)
+        store.close()
+        for thread in threads:
+            thread.join(10)
+        assert strange == [] and not any(thread.is_alive() for thread in threads)

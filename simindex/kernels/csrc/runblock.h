@@ -41,6 +41,7 @@ static void si_fill_directory(uint8_t *block, uint64_t count) {
         uint64_t scale = si_scale(buckets, first, last);
         for (uint64_t i = 0; i < count; i++) {
             uint64_t b = si_mulhi(si_load64(block + 8 * i) - first, scale);
+            if (b > buckets) b = buckets; /* postings out of order must not lead out of the block */
             for (; j <= b; j++) si_store16(directory + 2 * j, (uint16_t)(i >> shift));
         }
     }
