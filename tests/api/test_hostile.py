@@ -1,7 +1,7 @@
 """Whatever a caller passes, the answer is a documented result or a clear error, and the file stays sound.
 
-A seeded fuzzer calls public methods with values that have no business there; then the forms of columns that carry
-offsets, which must be refused whole, before they are cut into batches.
+A seeded fuzzer calls public methods with values that have no business there; then the forms of columns that
+carry offsets, which must be refused whole, before they are cut into batches.
 """
 
 import datetime
@@ -58,21 +58,79 @@ CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 
 VALUES: list[Callable[[], Any]] = [
-    lambda: None, lambda: True, lambda: -1, lambda: 2**64, lambda: 2**70, lambda: 10**5000, lambda: 0.5,
-    lambda: float("nan"), lambda: float("inf"), lambda: 1j, lambda: "", lambda: "a\x00b", lambda: "\ud800 x y",
-    lambda: "k" * 70_000, lambda: Text("sub"), lambda: b"", lambda: b"\xff\xfe", lambda: bytearray(b"a b"),
-    lambda: memoryview(b"abc"), lambda: np.int8(-3), lambda: np.uint64(2**64 - 1), lambda: np.float32(0.5),
-    lambda: np.str_("s"), lambda: np.array(3), lambda: np.array("x"), lambda: np.array(None), lambda: object(),
-    lambda: BadRepr(), lambda: datetime.date(2020, 1, 1), lambda: {1, 2}, lambda: {(1, 2): 3}, lambda: CYCLE,
-    lambda: nested(2000), lambda: nested(600), lambda: breaks_off(), lambda: BadMapping(), lambda: range(3),
-    lambda: np.zeros((2, 2), np.uint64), lambda: np.zeros((3, 128), np.uint8), lambda: np.zeros(128, np.uint8),
-    lambda: np.arange(8, dtype=np.uint64)[::2], lambda: np.arange(4, dtype=">u8"), lambda: np.array([1.5, 2]),
-    lambda: np.zeros(0, np.uint64), lambda: np.array(["a", None, 3], object), lambda: np.array([1, -1]),
-    lambda: (np.arange(9, dtype=np.uint64), np.array([0, 5, 3])), lambda: (np.arange(9), np.array([], np.int64)),
-    lambda: Packed(np.zeros(9, np.uint8), np.array([0, 99])), lambda: ["a", "b"], lambda: [1, "a", None],
-    lambda: {"a": 1}, lambda: [], lambda: {}, lambda: iter(["a", "b"]), lambda: len, lambda: slice(1, 2),
-]  # fmt: skip
-NAMES: list[Any] = ["body", "tags", "kept", "lang", "key", "", "\ud800", "a\x00", "k", "bodi", 5, None, (1, 2)]
+    lambda: None,
+    lambda: True,
+    lambda: -1,
+    lambda: 2**64,
+    lambda: 2**70,
+    lambda: 10**5000,
+    lambda: 0.5,
+    lambda: float("nan"),
+    lambda: float("inf"),
+    lambda: 1j,
+    lambda: "",
+    lambda: "a\x00b",
+    lambda: "\ud800 x y",
+    lambda: "k" * 70_000,
+    lambda: Text("sub"),
+    lambda: b"",
+    lambda: b"\xff\xfe",
+    lambda: bytearray(b"a b"),
+    lambda: memoryview(b"abc"),
+    lambda: np.int8(-3),
+    lambda: np.uint64(2**64 - 1),
+    lambda: np.float32(0.5),
+    lambda: np.str_("s"),
+    lambda: np.array(3),
+    lambda: np.array("x"),
+    lambda: np.array(None),
+    lambda: object(),
+    lambda: BadRepr(),
+    lambda: datetime.date(2020, 1, 1),
+    lambda: {1, 2},
+    lambda: {(1, 2): 3},
+    lambda: CYCLE,
+    lambda: nested(2000),
+    lambda: nested(600),
+    lambda: breaks_off(),
+    lambda: BadMapping(),
+    lambda: range(3),
+    lambda: np.zeros((2, 2), np.uint64),
+    lambda: np.zeros((3, 128), np.uint8),
+    lambda: np.zeros(128, np.uint8),
+    lambda: np.arange(8, dtype=np.uint64)[::2],
+    lambda: np.arange(4, dtype=">u8"),
+    lambda: np.array([1.5, 2]),
+    lambda: np.zeros(0, np.uint64),
+    lambda: np.array(["a", None, 3], object),
+    lambda: np.array([1, -1]),
+    lambda: (np.arange(9, dtype=np.uint64), np.array([0, 5, 3])),
+    lambda: (np.arange(9), np.array([], np.int64)),
+    lambda: Packed(np.zeros(9, np.uint8), np.array([0, 99])),
+    lambda: ["a", "b"],
+    lambda: [1, "a", None],
+    lambda: {"a": 1},
+    lambda: [],
+    lambda: {},
+    lambda: iter(["a", "b"]),
+    lambda: len,
+    lambda: slice(1, 2),
+]
+NAMES: list[Any] = [
+    "body",
+    "tags",
+    "kept",
+    "lang",
+    "key",
+    "",
+    "\ud800",
+    "a\x00",
+    "k",
+    "bodi",
+    5,
+    None,
+    (1, 2),
+]
 
 
 class Fuzzer:
@@ -120,12 +178,37 @@ class Fuzzer:
     def step(self) -> None:
         c, r = self.r.choice(self.collections), self.r
         field = r.choice(["body", "tags", "kept"])
-        search = {"threshold": [0.5, 0.9], "k": [1, 3], "exact": [True], "plan": ["scan", "buckets"], "budget": [9],
-                  "recall": [0.5], "accept": ["likely"], "where": [None], "radius": [None]}  # fmt: skip
-        put = {"batch": [1, 2], "on_error": ["skip", "raise"], "on_duplicate": ["skip", "keep", "report"],
-               "field": ["body", "tags"], "threshold": [0.9], "threads": [0, 1]}  # fmt: skip
-        made = {"threshold": [0.8], "k": [64], "slots": [8, 16], "bands": [(8, 4)], "recall": [0.9], "force": [True],
-                "shingle": ["chars:5"], "normalize": ["nfc"], "verify": ["exact"], "family": ["minhash/1"]}  # fmt: skip
+        search = {
+            "threshold": [0.5, 0.9],
+            "k": [1, 3],
+            "exact": [True],
+            "plan": ["scan", "buckets"],
+            "budget": [9],
+            "recall": [0.5],
+            "accept": ["likely"],
+            "where": [None],
+            "radius": [None],
+        }
+        put = {
+            "batch": [1, 2],
+            "on_error": ["skip", "raise"],
+            "on_duplicate": ["skip", "keep", "report"],
+            "field": ["body", "tags"],
+            "threshold": [0.9],
+            "threads": [0, 1],
+        }
+        made = {
+            "threshold": [0.8],
+            "k": [64],
+            "slots": [8, 16],
+            "bands": [(8, 4)],
+            "recall": [0.9],
+            "force": [True],
+            "shingle": ["chars:5"],
+            "normalize": ["nfc"],
+            "verify": ["exact"],
+            "family": ["minhash/1"],
+        }
         calls: dict[str, Callable[[], Any]] = {
             "put": lambda: c.put(self.key(), self.item()),
             "insert": lambda: c.insert(self.key(), self.item()),
@@ -137,19 +220,37 @@ class Fuzzer:
             "put_many of columns": lambda: c.put_many(self.columns(), **self.options(put)),
             "search": lambda: c.search(**{field: self.value(), **self.options(search)}),
             "search_many": lambda: c.search_many(**{field: self.value(), **self.options(search)}),
-            "search_many of two": lambda: c.search_many(**{field: [self.value(), "x"], **self.options(search)}),
+            "search_many of two": lambda: c.search_many(
+                **{field: [self.value(), "x"], **self.options(search)}
+            ),
             "explain": lambda: str(c.explain(**{field: self.value(), **self.options(search)})),
-            "compare": lambda: str(c.compare(self.key(), {field: self.value()}, *self.options({"f": [field]}).values())),
+            "compare": lambda: str(
+                c.compare(self.key(), {field: self.value()}, *self.options({"f": [field]}).values())
+            ),
             "collection": lambda: (self.value() in self.db, self.db[self.value()]),
             "drop_collection": lambda: self.db.drop_collection(self.value()),
-            "create_collection": lambda: self.db.create_collection(self.value(), {"f": self.value()}, self.value()),
-            "exist_ok": lambda: self.db.create_collection("str", {"f": simindex.text()}, exist_ok=self.value()),
+            "create_collection": lambda: self.db.create_collection(
+                self.value(), {"f": self.value()}, self.value()
+            ),
+            "exist_ok": lambda: self.db.create_collection(
+                "str", {"f": simindex.text()}, exist_ok=self.value()
+            ),
             "write": lambda: self.db.write(self.value()).__enter__().__exit__(None, None, None),
             "text": lambda: simindex.text(**self.options(made, 0.4)),
             "tokens": lambda: simindex.tokens(**self.options(made, 0.4)),
-            "open": lambda: simindex.open(":memory:", **self.options({"mode": "w", "timeout": [1], "max_bytes": [None],
-                                                                      "durability": ["full"], "force": [True]})).close(),
-        }  # fmt: skip
+            "open": lambda: simindex.open(
+                ":memory:",
+                **self.options(
+                    {
+                        "mode": "w",
+                        "timeout": [1],
+                        "max_bytes": [None],
+                        "durability": ["full"],
+                        "force": [True],
+                    }
+                ),
+            ).close(),
+        }
         name = r.choice(list(calls))
         try:
             calls[name]()
@@ -198,13 +299,23 @@ HASHES = np.arange(10, dtype=np.uint64)
 @pytest.mark.parametrize(
     ("hashes", "ptr"),
     [
-        (HASHES, [0, 5, 3]), (HASHES, [0, 3, 11]), (HASHES, [-1, 3, 10]), (HASHES, [1, 3, 10]), (HASHES, [0, 3, 9]),
-        (HASHES, [0, 3, 2**62]), (HASHES, np.array([0, 2**64 - 1, 10], np.uint64)), (HASHES, [0.0, 3.0, 10.0]),
-        (HASHES, [[0, 3, 10]]), (HASHES.astype(np.float64), [0, 3, 10]), (np.arange(-3, 7), [0, 3, 10]),
+        (HASHES, [0, 5, 3]),
+        (HASHES, [0, 3, 11]),
+        (HASHES, [-1, 3, 10]),
+        (HASHES, [1, 3, 10]),
+        (HASHES, [0, 3, 9]),
+        (HASHES, [0, 3, 2**62]),
+        (HASHES, np.array([0, 2**64 - 1, 10], np.uint64)),
+        (HASHES, [0.0, 3.0, 10.0]),
+        (HASHES, [[0, 3, 10]]),
+        (HASHES.astype(np.float64), [0, 3, 10]),
+        (np.arange(-3, 7), [0, 3, 10]),
         (HASHES.reshape(2, 5), [0, 1, 2]),
     ],
-)  # fmt: skip
-def test_wrong_csr_columns_are_refused_whole(sets: simindex.Collection, hashes: Any, ptr: Any, batch: int) -> None:
+)
+def test_wrong_csr_columns_are_refused_whole(
+    sets: simindex.Collection, hashes: Any, ptr: Any, batch: int
+) -> None:
     with pytest.raises(FeatureError):
         sets.put_many({"key": [1, 2], "tags": (hashes, np.asarray(ptr))}, batch=batch)
     assert len(sets) == 0
@@ -232,7 +343,9 @@ def test_packed_str_keys_must_be_utf8() -> None:
     with simindex.open(":memory:") as db:
         c = db.create_collection("c", {"body": simindex.text()})
         with pytest.raises(KeyTypeError, match="of packed keys"):
-            c.put_many({"key": Packed(np.frombuffer(b"ab\xff", np.uint8), np.array([0, 2, 3])), "body": ["x", "y"]})
+            c.put_many(
+                {"key": Packed(np.frombuffer(b"ab\xff", np.uint8), np.array([0, 2, 3])), "body": ["x", "y"]}
+            )
         assert len(c) == 0
 
 
