@@ -4,6 +4,7 @@
 known.
 """
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -127,7 +128,9 @@ def say(text: str) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. What the terminal's encoding lacks is printed as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="simindex")
 
 

@@ -293,3 +293,22 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(tmp_path: Path) ->
     assert not out.exists()
     simindex("dedup", source, "-o", out)
     assert len(out.read_bytes().splitlines()) > 1000
+
+
+@pytest.mark.parametrize("verb", [("get",), ("search",)])
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_what_the_terminal_cannot_show_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...], encoding: str
+) -> None:
+    simindex("create", tmp_path / "f", "c", "--field", "text=text")
+    row = b'{"key":"e","text":"x y z","note":"\\u00fc \\ud800 \\n"}\n'
+    simindex("put", tmp_path / "f", "c", "-", stdin=row)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    shown = simindex(*verb, tmp_path / "f", "c", "e" if verb == ("get",) else "x y z").stdout
+    assert b"ud800" in shown
+    assert ("ü".encode() if encoding == "utf-8" else rb"\xfc") in shown
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "simindex", "--version"], capture_output=True, check=True)
+    assert done.stdout.startswith(b"simindex ")

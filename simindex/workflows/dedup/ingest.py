@@ -211,6 +211,11 @@ class Ingest:
     def _open_rejects(self, path: str) -> None:
         """Open the file of rejects as the last commit left it."""
         self._rejects = open(path, "ab")  # noqa: SIM115 (closed by run)
+        if self._rejects.tell() < self.state.rejects_bytes:
+            raise UsageError(
+                f"{path} has {self._rejects.tell()} of the {self.state.rejects_bytes} bytes that the stopped "
+                f"run wrote: delete {self.state.path} to start anew"
+            )
         self._rejects.truncate(self.state.rejects_bytes)
         self._rejects.seek(0, os.SEEK_END)
 

@@ -11,6 +11,7 @@ from simindex.index.schema import Schema
 COLLECTION = "items"
 FIELD = "text"
 ON_ERROR = ("fail", "skip")
+COMPANIONS = ("-lock", ".stdin", ".out", ".clusters", ".rejects")  # of the scratch state OUT.partial
 
 
 class UsageError(FeatureError):
@@ -120,12 +121,29 @@ class Options:
             "--rejects": self.rejects,
             "--index": self.index,
         }
+        work = os.path.realpath(self.output.rstrip("/") + ".partial")
+        companions = {work, *(work + end for end in COMPANIONS)}
         seen: dict[str, str] = {os.path.realpath(path): path for path in self.inputs if path != "-"}
+        for real, given in seen.items():
+            if real in companions:
+                raise UsageError(f"input {given} has the name of a file that the run makes: rename it")
         folders = [real for real in seen if os.path.isdir(real)]
         for name, path in outputs.items():
             if path is None:
                 continue
+            if not path:
+                raise UsageError(f"{name} is empty: name a file")
             real = os.path.realpath(path)
+            if real in companions:
+                raise UsageError(f"{name} {path} has the name of a file that the run makes: name another")
+            if os.path.exists(real) and not os.path.isfile(real):
+                if not os.path.isdir(real):
+                    raise UsageError(f"{name} {path} is a pipe or device: name a file")
+                if name != "-o":
+                    raise UsageError(f"{name} {path} is a folder: name a file")
+            inside = next((seen[other] for other in seen if other.startswith(os.path.join(real, ""))), None)
+            if inside is not None:  # overwriting the folder would delete it
+                raise UsageError(f"{name} {path} is a folder that holds {inside}: name another")
             if real in seen:
                 raise UsageError(f"{name} {path} is also {seen[real]}: name another file")
             if any(real.startswith(folder + os.sep) for folder in folders):

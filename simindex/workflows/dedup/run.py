@@ -13,7 +13,7 @@ from simindex.workflows.dedup.ingest import Ingest
 from simindex.workflows.dedup.options import FIELD, Options, UsageError
 from simindex.workflows.dedup.outputs import Sizes, label_index, write_clusters, write_survivors
 from simindex.workflows.dedup.sampling import sampled_recall
-from simindex.workflows.dedup.state import State, is_ours, remove_store, remove_unmade
+from simindex.workflows.dedup.state import State, is_foreign, is_ours, remove_store, remove_unmade
 from simindex.workflows.dedup.summary import SampledRecall, Summary
 from simindex.workflows.io import Source, identity, open_source, output_format, total_bytes
 from simindex.workflows.io.streams import Output, sync_folder
@@ -82,12 +82,16 @@ class _Run:
             # What was read from standard input last time cannot be compared with what will come now.
             if options.index is not None and not options.force:
                 raise UsageError(f"--index {path} exists already: --force makes it anew")
+            if is_foreign(path):
+                raise UsageError(
+                    f"{path} is in the way, and dedup did not make it: move it, or name another output"
+                )
             remove_store(path)
         durability = options.durability or ("relaxed" if options.index is not None else None)
         state = State.open(path, self.schema, options.settings(), identity(source), durability)
         if state.phase == "done":
             state.close()
-            if not options.force:
+            if not options.force and not os.path.lexists(self.work + ".out"):  # no kill before the renames
                 raise UsageError(f"--index {path} is complete already: --force makes it anew")
             remove_store(path)
             state = State.open(path, self.schema, options.settings(), identity(source), durability)
@@ -176,7 +180,8 @@ class _Run:
 
     def _clean(self) -> None:
         """Delete what only a run that is under way needs."""
-        remove_store(self.work)
+        if self.options.index is None or not is_foreign(self.work):
+            remove_store(self.work)
         if self.options.index is not None:
             remove_unmade(self.options.index)
         for name in (self.spool, self.work + ".out", self.work + ".clusters", self.work + ".rejects"):
@@ -191,5 +196,7 @@ class _Rejects:
         self.path, self.temporary = path, temporary
 
     def finish(self) -> None:
+        if not os.path.exists(self.temporary) and os.path.exists(self.path):
+            return  # a run that was killed after this rename got so far
         os.replace(self.temporary, self.path)
         sync_folder(self.path)

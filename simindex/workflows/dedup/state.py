@@ -7,8 +7,10 @@ state from which the run goes on. The store is that of --index, or the scratch f
 
 import contextlib
 import glob
+import mmap
 import os
 import shutil
+import sys
 from typing import Any, Literal
 
 import msgpack
@@ -28,6 +30,7 @@ from simindex.workflows.io import Block, Place
 
 VERSION = 1
 META = "dedup"
+_LMDB_MAGIC = (0xBEEFC0DE).to_bytes(4, sys.byteorder)
 Phase = Literal["reading", "read", "done"]
 COUNTS = ("absent", "empty", "shortened", "rejected", "lines", "bytes")
 
@@ -73,6 +76,10 @@ class State:
         """
         asked = {"settings": settings, "inputs": inputs}
         boot = boot_id()
+        if durability is None and is_foreign(path):
+            raise UsageError(
+                f"{path} is in the way, and dedup did not make it: move it, or name another output"
+            )
         if durability is None and os.path.exists(path) and scratch_boot(path) not in (None, boot):
             remove_store(path)
         is_new = not os.path.exists(path)
@@ -262,6 +269,28 @@ def is_ours(path: str) -> bool:
             return snapshot.get_meta(META) is not None or not snapshot.catalog()
     except NotAStore:
         return False
+
+
+def is_foreign(path: str) -> bool:
+    """Return whether something is there that is no state of a dedup run, whole or torn by a power cut."""
+    if not os.path.lexists(path):
+        return False
+    if not os.path.isfile(path):
+        return True
+    try:
+        if is_ours(path):
+            return False
+    except CorruptStore:
+        return False
+    with open(path, "rb") as file:
+        head = file.read(2 * mmap.PAGESIZE)
+    if _LMDB_MAGIC in head:
+        try:
+            Store.open(path, mode="r").close()
+        except NotAStore:
+            return False
+        return True  # a sound store, but of another kind
+    return bool(head.strip(b"\0"))  # unsynced pages are zeros
 
 
 def _check_same(path: str, head: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -67,7 +67,14 @@ class CsvRows(_Rows):
         import io
 
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+        writer = csv.writer(
+            text, delimiter=self.delimiter, lineterminator="\r\n"
+        )  # so CR is quoted, as LF is
+        for row in rows:
+            writer.writerow(row)
+            text.seek(text.tell() - 2)
+            text.write("\n")
+            text.truncate()
         self.out.write(text.getvalue().encode("utf-8", "surrogatepass"))
 
     def write(self, payload: Any, kept: Bools) -> None:
@@ -100,14 +107,17 @@ class ParquetRows:
             if rows:
                 schema = self._unified(schema, self._infer(rows))
         self.schema = schema
-        self._writer: Any = self._pa.parquet.ParquetWriter(temporary, schema, compression="zstd")
+        try:
+            self._writer: Any = self._pa.parquet.ParquetWriter(temporary, schema, compression="zstd")
+        except self._pa.ArrowNotImplementedError as error:
+            raise FeatureError(f"{path}: Parquet cannot hold these rows: {error}") from error
 
     def _infer(self, rows: list[dict[str, Any]]) -> Any:
         names = list(dict.fromkeys(name for row in rows for name in row))
         pa = self._pa
         try:
             return pa.schema([(name, pa.array([row.get(name) for row in rows]).type) for name in names])
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise FeatureError(f"{self.path}: the rows do not fit one Parquet schema: {error}") from error
 
     def _unified(self, a: Any, b: Any) -> Any:

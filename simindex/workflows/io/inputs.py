@@ -22,7 +22,8 @@ _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}
 class InputFile:
     """One input: its path as given, its identity (size and mtime_ns, -1 for standard input), its compression.
 
-    spool: where standard input is copied to while it is read; the second pass reads it there.
+    spool: where standard input is copied to while it is read; the second pass reads it there. None: it is
+        read once.
     on_read: called with the number of raw bytes of each read, for the progress.
     """
 
@@ -74,10 +75,14 @@ class InputFile:
         if self._spooled:
             return open(cast(str, self.spool), "rb", buffering=0)
         self._spooled = True
+        if sys.stdin is None:
+            raise FeatureError("standard input is closed")
         source: Any = sys.stdin.buffer
         magic = bytes(source.peek(2)[:2])
         stream = decompressed(cast("IO[bytes]", source), _MAGIC.get(magic, ""), self.name)
-        return cast("IO[bytes]", _Tee(stream, cast(str, self.spool), self))
+        if self.spool is None:
+            return stream
+        return cast("IO[bytes]", _Tee(stream, self.spool, self))
 
     def local_path(self) -> str:
         """Return a path that can be read from any position: standard input is copied to its spool first."""

@@ -20,7 +20,7 @@ from simindex.workflows.io.batch import (
 )
 from simindex.workflows.io.formats import Format
 from simindex.workflows.io.inputs import InputFile
-from simindex.workflows.io.jsondecode import decode_block, load_object
+from simindex.workflows.io.jsondecode import decode_block, encode, load_object
 from simindex.workflows.io.streams import skip
 
 BATCH_BYTES = 4 << 20
@@ -78,7 +78,19 @@ class JsonLines:
         """Yield the masked lines as dicts (for another output format)."""
         starts, stops = line_ranges(payload)
         for i in np.flatnonzero(mask).tolist():
-            yield load_object(payload[starts[i] : stops[i]])
+            yield _carried(load_object(payload[starts[i] : stops[i]]))
+
+
+def _carried(value: Any) -> Any:
+    """Return a parsed value for another format, where U+FFFD stands for what is no UTF-8 (lone surrogates,
+    bad bytes)."""
+    if isinstance(value, str):
+        return value if value.isascii() else encode(value).decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_carried(name): _carried(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_carried(inner) for inner in value]
+    return value
 
 
 def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """Whole records as dicts, for put: key column renamed, unreadable ones reported or fatal."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ class Rows:
     is_int: bool
     skips: bool
     rejects: list[BadRow] = field(default_factory=list)
+    _folder: Any = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for file, line, record, error in self._records():
@@ -98,12 +100,12 @@ def open_rows(paths: Sequence[str], format: str | None, key: str, is_int: bool, 
     """Return the records of files as dicts with "key"; see Rows. Raises as open_source does."""
     import tempfile
 
-    spool = tempfile.NamedTemporaryFile(prefix="simindex-").name if "-" in paths else None  # noqa: SIM115
+    # Only Parquet has to be read from any position; the copy goes when the rows do.
+    folder = tempfile.TemporaryDirectory(prefix="simindex-") if "-" in paths and format == "parquet" else None
+    spool = None if folder is None else os.path.join(folder.name, "stdin")
     field = "text" if all(_is_folder(path, format) for path in paths) else key
-    return Rows(open_source(paths, field, None, format, spool), key, is_int, skips)
+    return Rows(open_source(paths, field, None, format, spool), key, is_int, skips, _folder=folder)
 
 
 def _is_folder(path: str, format: str | None) -> bool:
-    import os
-
     return format == "folder" or (format is None and os.path.isdir(path))
