@@ -191,3 +191,27 @@ def test_closed_standard_input_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(ValueError, match="standard input is closed"):
         run(tmp_path, "-", "o.jsonl")
+
+
+def test_a_huge_cluster_costs_the_sampled_recall_no_more_pairs_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simindex.workflows.dedup.sampling.LINKS", 7)
+    monkeypatch.setattr("simindex.workflows.dedup.sampling._WINDOW", 1)
+    lines = [
+        LINKS_OF_ONE % (f"one two three four {i}" if i % 3 == 0 else "five six seven eight")
+        for i in range(300)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(lines))
+    found = dedup(
+        Options(
+            inputs=(str(tmp_path / "in.jsonl"),), output=str(tmp_path / "o.jsonl"), sample=300, threshold=0.9
+        )
+    ).sampled
+    assert found is not None
+    # 200 equal items; one of the 8 rows that a scan finds may be the item itself.
+    assert 200 * 6 <= found.pairs <= 200 * 7
+    assert found.recall == 1
+
+
+LINKS_OF_ONE = '{"text":"%s"}\n'

@@ -1,6 +1,7 @@
 """How many links the buckets miss: measured on sampled items by a full scan."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from simindex.workflows.dedup.summary import SampledRecall
 _SEED = 20260101
 _Z = 1.959964
 _WINDOW = 4096  # blocks of signatures, 128 MB
+_GROUP = 8  # queries of one scan: what they find in one window fits in some 100 MB
+LINKS = 1000
 MAPPED_BYTES = 256 << 20
 
 
@@ -24,7 +27,8 @@ def sampled_recall(
     items.
 
     Links are found by comparing each sampled signature with all stored ones, and verified as the field
-    verifies.
+    verifies; of an item with more than LINKS of them only that many, chosen at random, so that a huge cluster
+    costs neither time nor memory.
     Cost: one scan of all signatures per sampled item (about 4 ms per million items), done in groups.
     """
     rows_in_all = table.state.next_row
@@ -57,23 +61,49 @@ def sampled_recall(
 
 
 def _scan(table: Any, path: str, signatures: Any, slot_bytes: int, queries: Any, least: Any) -> Any:
-    """Return (query, row, equal slots) of all rows that reach `least`, a window of blocks at a time."""
+    """Return (query, row, equal slots) of the rows that reach `least`, a window of blocks at a time.
+
+    Of a query that more than LINKS rows reach: LINKS of them, chosen at random.
+    """
     n = table.state.next_row
+    chance = np.random.default_rng(_SEED)
     blocks = -(-n // signatures.rows_per_block)
-    parts = []
+    groups = range(0, len(queries), _GROUP)
+    kept: list[tuple[Any, ...]] = [()] * len(groups)
     for first in range(0, blocks, _WINDOW):
         stop = min(first + _WINDOW, blocks)
         rows = np.arange(first, stop, dtype=np.uint32) * np.uint32(signatures.rows_per_block)
         signatures.need(rows)
         window = np.zeros_like(signatures.addresses)  # a block without address is passed over
         window[first:stop] = signatures.addresses[first:stop]
-        ptr, found, equal = kernels.scan_equal(
-            window, signatures.rows_per_block, signatures.header, signatures.width, slot_bytes, queries, n,
-            table.live, least,
-        )  # fmt: skip
-        parts.append((np.repeat(np.arange(len(queries)), np.diff(ptr)), found, equal))
+        for at, start in enumerate(groups):
+            ptr, found, equal = kernels.scan_equal(
+                window, signatures.rows_per_block, signatures.header, signatures.width, slot_bytes,
+                queries[start : start + _GROUP], n, table.live, least[start : start + _GROUP],
+            )  # fmt: skip
+            priority = chance.random(len(found), np.float32)
+            chosen = np.concatenate([a + _least(priority[a:b]) for a, b in pairwise(ptr.tolist())])
+            of = np.repeat(np.arange(start, start + len(ptr) - 1), np.minimum(np.diff(ptr), LINKS))
+            part: tuple[Any, ...] = (of, found[chosen], equal[chosen], priority[chosen])
+            kept[at] = _merged(kept[at], part) if kept[at] else part
         trim(path, MAPPED_BYTES)
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    return tuple(np.concatenate(column) for column in list(zip(*kept, strict=True))[:3])
+
+
+def _least(priority: Any) -> Any:
+    """Return where the LINKS least numbers are, ascending."""
+    if len(priority) <= LINKS:
+        return np.arange(len(priority))
+    return np.sort(np.argpartition(priority, LINKS)[:LINKS])
+
+
+def _merged(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Join columns; of each query (first column) the LINKS entries of least priority (last column) stay."""
+    both = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
+    order = np.lexsort((both[-1], both[0]))
+    of = both[0][order]
+    order = order[np.arange(len(of)) - np.searchsorted(of, of) < LINKS]
+    return tuple(column[order] for column in both)
 
 
 def _true_links(table: Any, number: int, field: Field, rows: Any, others: Any) -> Any:
