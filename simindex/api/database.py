@@ -42,9 +42,10 @@ class Database:
     ) -> Collection:
         """Make a collection and return it.
 
-        fields: name to simindex.text(...), simindex.tokens(...). key: the type of all its keys. exist_ok: an
-        existing collection is returned if it has the same settings. Raises SchemaError if it exists (naming
-        the first different setting with exist_ok), or if a setting is wrong; nothing is written then.
+        fields: name to simindex.text(...), simindex.tokens(...). key: the type of all its keys (int: 0 to
+        2^64 - 1). exist_ok: an existing collection is returned if it has the same settings. describe() of the
+        result says what recall to expect. Raises SchemaError if it exists (naming the first
+        different setting with exist_ok), or if a setting is wrong; nothing is written then.
         """
         schema = Schema.build(name, fields, key)
         if not isinstance(exist_ok, bool):
@@ -54,7 +55,8 @@ class Database:
                 if stored.name == schema.name:
                     if not exist_ok:
                         raise SchemaError(
-                            f"collection {name!r} exists already: use db[{name!r}], or exist_ok=True"
+                            f"collection {name!r} exists already: use db[{name!r}], or exist_ok=True "
+                            "(create: --exist-ok)"
                         )
                     stored.check_same(schema)
                     return Collection(self, number, stored)
@@ -99,17 +101,24 @@ class Database:
     # Admin --------------------------------------------------------------------------------------------------
 
     def stats(self) -> admin.Overview:
-        """Return what is in the file: items, bytes by kind, readers (see admin.Overview)."""
+        """Return what is in the file: .items, .collections, .by_kind (bytes), .usage (file, used and free
+        bytes, open readers); str() of it is for people. See simindex.admin.Overview. Cost: microseconds.
+        """
         return admin.overview(self._store)
 
     def check(self) -> list[admin.Finding]:
         """Return everything that is wrong with the file, [] when all is well. Reads and recomputes
-        everything.
+        everything, some microseconds an item. A finding has .kind, .where and .detail.
         """
         return list(admin.check(self._store))
 
     def compact(self) -> admin.Compaction:
-        """Write a verified copy without dead rows and free pages and swap it in, atomically."""
+        """Write a checked copy without dead rows and free pages and put it in the file's place, atomically.
+
+        Returns its .items, and the file's size in bytes .before and .after. Readers go on; writers wait.
+        Needs room for the old file and two new ones. Raises Locked if another process has the file open or a
+        snapshot of this one is; CorruptStore if the copy is not sound. The old file stays then.
+        """
         if self._writing_thread == threading.get_ident():
             raise WriteError("a transaction is open in this thread: compact after it")
         return admin.compact(self._store)
@@ -175,7 +184,7 @@ class Database:
 
 def open_database(
     path: str | os.PathLike[str],
-    mode: Literal["w", "r"] = "w",
+    mode: Literal["w", "r", "x"] = "w",
     *,
     durability: Literal["full", "relaxed"] = "full",
     max_bytes: int | None = None,
@@ -185,10 +194,12 @@ def open_database(
     """Open a database file, making it if it is not there, and return it; ":memory:" gives one that ends with
     its close.
 
-    mode: "w" to read and write, "r" to read. durability: "full" (on disk when a write returns) or "relaxed"
-    (consistent after a crash, but the last commits may be gone). max_bytes: the file's largest size; then
-    QuotaReached. timeout: seconds to wait for another process's write lock; then Locked. force: open on a
-    network file system too.
+    A file PATH-lock appears beside it; it holds only locks and may be deleted while nobody has the file open.
+    mode: "w" to read and write, "x" the same but the file must not exist, "r" to read. durability: "full" (on
+    disk when a write returns; that costs milliseconds a transaction, so put_many or db.write() where
+    there is much to write) or "relaxed" (consistent after a crash, but the last commits may be gone).
+    max_bytes: the file's largest size in bytes; a write beyond it raises QuotaReached. timeout: seconds that
+    a write waits for another process's write lock; then Locked. force: open on a network file system too.
 
     Raises OpenError (NotAStore, FormatTooNew, EngineMismatch, UnsafeFileSystem); nothing is written then.
     """

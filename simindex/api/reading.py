@@ -87,11 +87,13 @@ class ReadVerbs(ABC):
         Name exactly one field with the value to look for. threshold: least similarity, 0 to 1 (default: the
         field's, unless k is given). k: the k best (of all items, or of those that reach the threshold).
         exact=True misses nothing. plan="scan" or "buckets" forces a plan. budget: most candidates compared;
-        `.truncated` says when it cut. recall: a higher expected recall than the field's. accept="likely" or
-        "possible" where scores are estimates.
+        `.truncated` says when it cut. recall: a higher expected recall than the field's. accept: where scores
+        are estimates, "likely" (default) takes those that reach the threshold, "possible" also those whose
+        95 % interval does.
 
-        Below 10,000 items, below the field's threshold and with k alone every item is looked at.
-        Raises QueryError, SchemaError, FeatureError.
+        Hits are Hit tuples (key, score, low, high, exact, attributes), best first. An empty value matches
+        nothing. Below 10,000 items, below the field's threshold and with k alone every item is looked
+        at; explain(...) tells which plan it is and why. Raises QueryError, SchemaError, FeatureError.
         """
         search, value = searching.parse(self._schema, arguments)
         value = read_once(value)
@@ -104,8 +106,10 @@ class ReadVerbs(ABC):
             return searching.search_value(table, self._schema, search, value)
 
     def search_many(self, **arguments: Any) -> BatchHits:
-        """Return the hits of many queries as arrays: search_many(body=[...], threshold=0.8). Options as for
-        search.
+        """Return the hits of many queries as arrays: search_many(body=[...], threshold=0.8).
+
+        Options as for search, values as for put_many's columns; batch[i] is [(key, score), ...] of query i.
+        Much faster than a loop over search; all hits are held in memory.
         """
         search, values = searching.parse(self._schema, arguments)
         queries = searching.queries_of(search, values)
@@ -127,11 +131,13 @@ class ReadVerbs(ABC):
             return explain.explain(search, int(table.state.live))
 
     def compare(self, a: Any, b: Any, field: str | None = None) -> Comparison:
-        """Compare two items by one field: shingle counts, true measure, estimate, shared buckets, chance of
-        being found.
+        """Compare two items by one field, to see why they are linked or not: compare("a1", "a2").
 
-        a, b: the key of a stored item, or a value as a mapping {field: value}. Raises KeyError for a key that
-        is not stored.
+        Returns .score (true Jaccard), .shared, .features_a and .features_b (numbers of shingles), .estimate
+        with .low and .high, .shared_bands (buckets that both are in: 0 means a bucket search misses the pair)
+        and .chance (that such a pair shares one); str() of it is for people. a, b: the key of a stored item,
+        or a value as a mapping {field: value}. field: needed if there are several. Raises KeyError for a key
+        that is not stored.
         """
         with self._reading() as table:
             return compare.compare(table, self._schema, a, b, field)

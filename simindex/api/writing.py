@@ -34,7 +34,10 @@ class WriteVerbs(ReadVerbs):
         """Store an item under a key; what was stored under it is replaced as a whole.
 
         item: field name (or its source column) to value, and any other names as attributes (None, bool, int,
-        float, str, bytes, lists, dicts). A field that is not named, or None, is absent. Raises KeyTypeError,
+        float, str, bytes, lists, dicts). A field that is not named, or None, is absent: it matches nothing.
+        Values of a text field: str or UTF-8 bytes; of a tokens field: a set of str, bytes or ints, a uint64
+        array of hashes, or with verify="estimate" a ready signature (a datasketch MinHash where the field is
+        made for them). One transaction: put_many is faster by far for many items. Raises KeyTypeError,
         FeatureError.
         """
         prepared = items.prepare_one(self._schema, key, item)
@@ -46,8 +49,10 @@ class WriteVerbs(ReadVerbs):
         self._write(lambda table: Writer(table, self._schema).put(prepared, "insert"))
 
     def update(self, key: Key, changes: Mapping[str, Any]) -> None:
-        """Change the fields and attributes that `changes` names; all others stay. Raises KeyError if the key
-        is not stored.
+        """Change the fields and attributes that `changes` names; all others stay.
+
+        None makes a field absent; an attribute becomes None (put without it removes it). Raises KeyError if
+        the key is not stored.
         """
         change = items.prepare_change(self._schema, key, changes)
         if not self._write(lambda table: items.update(table, self._schema, change)):

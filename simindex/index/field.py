@@ -244,14 +244,23 @@ def text(
     """Return a field that compares texts by the Jaccard similarity of their shingles.
 
     threshold: the similarity to tune for, 0 < threshold <= 1. shingle: "words:n" or "chars:n". normalize:
-    "none", "nfc" or "nfkc". casefold: whether case is ignored. k=128 slots of slots=8, 16 or 32 bits (default
-    8; 16 when a band has 3 rows or fewer); bands=(b, r), else chosen so that recall=0.99 of the pairs at the
-    threshold are found. verify="exact" stores the shingle hashes and answers true Jaccard; "estimate" answers
-    from signatures, in the smallest file. family="fastsim/1" or "minhash/1" (with scheme= and seed=).
-    keep=True stores the text itself; source="column" reads it from another column; force=True accepts a
-    candidate recall below 0.8 at the threshold.
+    "none", "nfc" or "nfkc". casefold: whether case is ignored. Values are str, UTF-8 bytes or None (absent).
 
-    Raises SchemaError for unknown settings and values out of range.
+    Further settings, all optional:
+    k: slots of a signature, 1 to 65,535 (default 128). slots: bits of a slot, 8, 16 or 32 (default 8, or 16
+    when a band has 3 rows or fewer; datasketch's schemes: their full 32 or 64).
+    recall: share of the pairs at the threshold that bands are chosen to find (default 0.99); or give the
+    bands, bands=(b, r), b * r <= k.
+    verify: "exact" (default) stores the shingle hashes and answers true Jaccard. "estimate" answers from
+    signatures, in the smallest file; then half of the pairs right at the threshold are estimated below it,
+    and are hits only with accept="possible" (see Collection.search).
+    family: "fastsim/1" (default) or "minhash/1", which takes scheme= ("simindex", the default, or
+    datasketch's "affine32", "affine64", "legacy", these with seed=, default 1: see `tokens`).
+    keep: True stores the text itself, and get() returns it (default False). source: the column that feeds the
+    field, if it is not called like the field. force: True accepts a candidate recall below 0.8 at the
+    threshold.
+
+    Raises SchemaError for unknown settings, values out of range, and bands of too little recall.
     """
     _known("text", settings)
     chosen = features.TextSettings(shingle=shingle, normalize=normalize, casefold=casefold)
@@ -260,9 +269,14 @@ def text(
 
 def tokens(*, threshold: float = 0.5, **settings: Any) -> Field:
     """Return a field that compares sets by Jaccard similarity: iterables of str, bytes or ints, or ready
-    uint64 hashes.
+    uint64 hashes (a 1-d array).
 
     Settings as for `text`, but for shingle, normalize and casefold.
+
+    For datasketch's MinHash objects: tokens(family="minhash/1", scheme="affine32", k=128, seed=1,
+    verify="estimate"), with the scheme (2.0: `minhash.scheme`; before: "legacy"), num_perm and seed of the
+    objects. Such a field takes MinHash and LeanMinHash objects, in put_many's columns and search_many also
+    their hashvalues as an array (n, num_perm); raw tokens only as simindex.sketch.datasketch.features(...).
     """
     _known("tokens", settings)
     return _field("tokens", threshold, None, **settings)
@@ -317,7 +331,8 @@ def _field(
     if least < MIN_CANDIDATE_RECALL and not forced:
         raise SchemaError(
             f"{found.bands.bands} bands of {found.bands.rows} rows find only {least:.3f} of the pairs at "
-            f"threshold {at:g}, {MIN_CANDIDATE_RECALL} is required: use fewer rows, more bands, or force=True"
+            f"threshold {at:g}, {MIN_CANDIDATE_RECALL} is required: use fewer rows, more bands, or "
+            "force=True (dedup: --force-bands)"
         )
     return Field(
         kind, at, asked, found.bands.bands, found.bands.rows, found.sigmas, verify_name, family_name,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simindex import kernels
+from simindex.errors import FeatureError
 from simindex.index.field import Field
 from simindex.index.keys import Keys, take_packed
 from simindex.index.records import pack_records
@@ -91,7 +92,10 @@ def prepare(
             way = (field.kind, field.text)
             features = next((found for known, found in made if known == way), None)
             if features is None:
-                features = column_features(field, columns[column], n)
+                try:
+                    features = column_features(field, columns[column], n)
+                except FeatureError as error:
+                    raise FeatureError(f"field {name!r}: {error}") from error
                 if not isinstance(features, tuple):
                     made.append((way, features))
             fields[name] = prepare_field(field, features)

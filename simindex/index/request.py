@@ -12,6 +12,7 @@ from simindex.index.spelling import unknown
 
 Accept = Literal["likely", "possible"]
 OPTIONS = ("threshold", "k", "exact", "plan", "budget", "recall", "accept", "where", "params", "radius")
+SUPPORTED = OPTIONS[:-3]  # the last three are refused by name
 _NONE: dict[str, Any] = {}
 _KEPT = 512
 
@@ -49,10 +50,13 @@ def split_value(schema: Schema, arguments: dict[str, Any]) -> tuple[str, Any, di
     fields = [name for name in arguments if name in schema.fields]
     for name in arguments:
         if name not in schema.fields and name not in OPTIONS:
-            raise QueryError(unknown("field or option", name, [*schema.fields, *OPTIONS]))
+            raise QueryError(unknown("field or option", name, [*schema.fields, *SUPPORTED]))
     if len(fields) != 1:
         named = "none was named" if not fields else f"{', '.join(fields)} were named"
-        raise QueryError(f"a search compares one field of {', '.join(schema.fields)}; {named}")
+        raise QueryError(
+            f"a search takes one field and the value to look for, such as {next(iter(schema.fields))}=...; "
+            f"{named} (fields: {', '.join(schema.fields)})"
+        )
     name = fields[0]
     return name, arguments[name], {key: value for key, value in arguments.items() if key != name}
 
@@ -66,7 +70,7 @@ def build_search(schema: Schema, name: str, options: dict[str, Any]) -> Search:
         return Search(name, field, field.threshold)
     for option in options:
         if option not in OPTIONS:
-            raise QueryError(unknown("option", option, OPTIONS))
+            raise QueryError(unknown("option", option, SUPPORTED))
     if options.get("where") is not None or options.get("params") is not None:
         raise QueryError("where= is not supported by this version: filter the hits by their attributes")
     if options.get("radius") is not None:

@@ -72,7 +72,8 @@ class BatchHits:
 
     offsets: int64 (n + 1,). keys: uint64 array for int keys, else a list of str or bytes. score, low, high:
     float64. exact: whether scores are true values (then low and high equal score). truncated, tie_cut: bool
-    (n,), as in Hits.
+    (n,), as in Hits. plan: "scan" or "buckets". measure: what score means. batch[i] is [(key, score), ...] of
+    query i, len() the number of queries. Attributes are not read: collection.get(key) does.
     """
 
     offsets: I64
@@ -165,7 +166,8 @@ class PutReport:
     inserted: new keys. replaced: keys that were stored with other content (a key given twice in a batch
     counts here for its earlier records). unchanged: stored already, exactly so; nothing was written. skipped:
     not stored because of `on_duplicate`. empty, shortened: records with at least one field that has no
-    features, or less than one shingle.
+    features, or less than one shingle. duplicates: with on_duplicate, each near-duplicate and its best match.
+    rejects: with on_error="skip", the bad records and why.
     """
 
     inserted: int = 0

@@ -95,13 +95,25 @@ def _signatures(field: Field, array: Any) -> Signed:
 def _from_datasketch(field: Field, given: Any) -> Signed:
     params = field.params
     if params.get("scheme", "simindex") == "simindex":
-        raise FeatureError("datasketch sketches need a field with scheme='affine32', 'affine64' or 'legacy'")
+        raise FeatureError(
+            f"datasketch sketches need a field that names their scheme, {_settings_for(given)}; "
+            "this field's is 'simindex'"
+        )
     family, signatures, states = sketch.from_datasketch(
         given, params["scheme"], params["seed"], params["slots"]
     )
     if family.params != params:
         raise FeatureError(f"datasketch sketches have {family.params}: this field has {params}")
     return signatures, states
+
+
+def _settings_for(given: Any) -> str:
+    """Return the settings that fit the first of some datasketch objects, as they are written in a call."""
+    if isinstance(given, np.ndarray):
+        return "scheme='affine32', 'affine64' or 'legacy' (before datasketch 2.0)"
+    one = given[0]
+    scheme, seed = getattr(one, "scheme", "legacy"), getattr(one, "seed", 1)
+    return f"here scheme={scheme!r}, seed={seed}, k={len(one.hashvalues)}"
 
 
 def _signature_list(field: Field, values: Sequence[Any]) -> Signed:

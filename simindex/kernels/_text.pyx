@@ -286,7 +286,7 @@ def pack_texts(texts):
                 size = 0
                 p = NULL
             else:
-                raise FeatureError(f"text {i} is a {type(text).__name__}: a text is str, bytes or None")
+                raise FeatureError(f"text {i} is {type(text).__name__}: a text is str, bytes or None")
             if size:
                 if used + <size_t>size > room:
                     _grow(&data, &room, used + <size_t>size)
@@ -371,7 +371,7 @@ def hash_sets(sets):
                 try:
                     iterator = iter(members)
                 except TypeError:
-                    raise FeatureError(f"set {i} is a {type(members).__name__}: a set is an iterable of "
+                    raise FeatureError(f"set {i} is {type(members).__name__}: a set is an iterable of "
                                        "str, bytes or whole numbers, a uint64 array, or None") from None
                 for token in iterator:
                     if found.n == found.room and si_hashes_need(&found, 1024):

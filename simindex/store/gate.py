@@ -52,7 +52,7 @@ class Gate:
         deadline = time.monotonic() + timeout
         with self.mutex:
             if self.threads.get(threading.get_ident()):
-                raise Locked(f"cannot {why} inside this thread's own open transaction; end it first")
+                raise Locked(f"cannot {why} while this thread has a transaction or snapshot open")
             while self._alone:
                 self._wait(deadline, f"cannot {why}: another thread has been at it for {timeout:g} s")
             self._alone = True

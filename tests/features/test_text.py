@@ -104,7 +104,7 @@ def test_any_division_of_a_text_gives_the_same_hashes() -> None:
 
 
 def test_a_wrong_text_is_named_by_position() -> None:
-    with pytest.raises(FeatureError, match="text 1 is a int"):
+    with pytest.raises(FeatureError, match="text 1 is int"):
         text_features(["a", 5], TextSettings())
     with pytest.raises(FeatureError, match="sequence of texts"):
         text_features("abc", TextSettings())
