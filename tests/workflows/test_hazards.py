@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from simindex.workflows.dedup import Options, UsageError, dedup
+from simindex.workflows.io import BadRecord
 from simindex.workflows.io.rows import open_rows
 
 LINES = [b'{"text":"one two three four"}\n', b"broken\n", b'{"text":"one two three four"}\n']
@@ -215,3 +216,13 @@ def test_a_huge_cluster_costs_the_sampled_recall_no_more_pairs_than_its_limit(
 
 
 LINKS_OF_ONE = '{"text":"%s"}\n'
+
+
+@pytest.mark.parametrize("index", [None, "i.simdb"])
+def test_a_command_that_failed_at_once_can_be_mended(tmp_path: Path, index: str | None) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b"".join(LINES))
+    more: dict[str, Any] = {} if index is None else {"index": str(tmp_path / index)}
+    for wrong in ({"field": "nope", "on_error": "skip"}, {}):
+        with pytest.raises((UsageError, BadRecord)):
+            run(tmp_path, tmp_path / "in.jsonl", "o.jsonl", **wrong, **more)
+    assert run(tmp_path, tmp_path / "in.jsonl", "o.jsonl", on_error="skip", **more).kept == 1

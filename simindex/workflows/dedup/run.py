@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from simindex.errors import FeatureError
 from simindex.index.layouts import layout_of
 from simindex.index.links import Components, links
 from simindex.workflows.dedup.ingest import Ingest
@@ -15,7 +16,7 @@ from simindex.workflows.dedup.outputs import Sizes, label_index, write_clusters,
 from simindex.workflows.dedup.sampling import sampled_recall
 from simindex.workflows.dedup.state import State, is_foreign, is_ours, remove_store, remove_unmade
 from simindex.workflows.dedup.summary import SampledRecall, Summary
-from simindex.workflows.io import Source, identity, open_source, output_format, total_bytes
+from simindex.workflows.io import Source, TruncatedInput, identity, open_source, output_format, total_bytes
 from simindex.workflows.io.streams import Output, sync_folder
 
 Progress = Callable[[str, int, int | None], None]
@@ -65,6 +66,10 @@ class _Run:
             if state.phase == "reading":
                 self._read(source, state)
             summary = self._finish(source, state, resumed_at)
+        except (FeatureError, TruncatedInput):
+            if state.is_new and state.commits == 0:  # nothing to go on from: the mended command starts anew
+                state.remove()
+            raise
         finally:
             state.close()
         self._clean()
