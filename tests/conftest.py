@@ -1,11 +1,15 @@
 """What every test shares: the long mode, the larger corpora, and a check of every store at a test's end."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from simindex.kernels import dispatch
+
+# Spawned children import test modules by name. Last on the path, so that an installed simindex wins.
+sys.path.append(str(Path(__file__).parent.parent))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
