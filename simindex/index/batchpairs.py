@@ -121,5 +121,5 @@ def _meetings(postings: U64, n: int) -> tuple[I64, I64, dict[int, list[tuple[int
             pairs.append(rows[:-d][meet] * n + rows[d:][meet])
         for at in np.nonzero(size_of > _SMALL_BUCKET)[0].tolist():
             large.setdefault(int(rows[at]), []).append((band, int(keys[at])))
-    code = np.unique(np.concatenate(pairs))
+    code = kernels.distinct(np.concatenate(pairs))
     return code // max(n, 1), code % max(n, 1), large

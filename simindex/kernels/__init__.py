@@ -106,6 +106,7 @@ from simindex.kernels._text import (
     pack_texts,
     shingle_texts,
 )
+from simindex.kernels.distinct import distinct, starts
 
 __all__ = [
     "JSON_BLANK",
@@ -138,6 +139,7 @@ __all__ = [
     "count_live",
     "crc32c",
     "dispatch",
+    "distinct",
     "fastsim",
     "fastsim_packed",
     "fastsim_update",
@@ -196,5 +198,6 @@ __all__ = [
     "shingle_texts",
     "sort_postings",
     "stamp_records",
+    "starts",
     "unpack_set",
 ]

@@ -24,6 +24,7 @@ from simindex.types import U32, U64
 
 NEVER = 2**33  # no block number is that high
 _PADDING = bytes(64)  # kernels may load a whole vector at a row's end
+_MANY = 256  # blocks to fetch at once, from where reading the whole file ahead pays
 
 
 def leaf_limit(raw: Any) -> int:
@@ -112,6 +113,8 @@ class BlockTable:
         if self.complete:
             return
         addresses, prefix, n = self.addresses, self.prefix, len(self.prefix)
+        if np.count_nonzero(addresses == 0) > _MANY:
+            raw.read_ahead()
         with raw.txn.cursor(db=raw.db(self.db)) as cursor:
             found = cursor.set_range(prefix)
             while found:
@@ -216,5 +219,8 @@ class HeapBlocks:
     def fetch_all(self, raw: Any) -> None:
         """Fill in every address."""
         if not self.complete:
-            self.fetch(raw, np.flatnonzero(self.addresses == 0).tolist())
+            missing = np.flatnonzero(self.addresses == 0)
+            if len(missing) > _MANY // 8:  # heap blocks are eight times as large
+                raw.read_ahead()
+            self.fetch(raw, missing.tolist())
             self.complete = True

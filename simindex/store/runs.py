@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import CorruptStore
-from simindex.kernels import address_of, lookup_runs, lower_posting, merge_blocks, place_block, posting_at
+from simindex.kernels import (
+    address_of,
+    distinct,
+    lookup_runs,
+    lower_posting,
+    merge_blocks,
+    place_block,
+    posting_at,
+    starts,
+)
 from simindex.store import layout
 from simindex.store.finding import Finding
 from simindex.store.manifest import DELTA, Manifest, Run
@@ -110,8 +119,9 @@ class PostingsReader:
         keys = self._list_keys(txn, bytes([layout.TAG_SEGMENT]), 1)
         order = np.argsort(keys["run"], kind="stable")
         keys = keys[order]
-        numbers, starts = np.unique(keys["run"], return_index=True)
-        return dict(zip(numbers.tolist(), np.split(keys, starts[1:]), strict=True)) if len(keys) else {}
+        first = starts(keys["run"])
+        numbers = keys["run"][first].tolist()
+        return dict(zip(numbers, np.split(keys, first[1:]), strict=True)) if len(keys) else {}
 
     def _list_run(self, txn: Any, number: int, table: _RunTable | None) -> Array:
         """Return the segment keys of one run; those of `table`, an earlier state of it, are not read
@@ -267,7 +277,7 @@ class PostingsReader:
             ptr, rows, missing = lookup_runs(self._table, keys, live)
             if missing is None:
                 return ptr, rows
-            self._fetch(txn, np.unique(missing))
+            self._fetch(txn, distinct(missing))
 
     def band(self, txn: Any, band: int, live: U64 | None) -> Iterator[U64]:
         """Yield the live postings of one band, ascending, in arrays of at most 65,536.

@@ -194,6 +194,8 @@ class Table:
         if not 0 <= band < bands:
             raise ValueError(f"band {band} is not in 0..{bands - 1}")
         raw = self._raw
+        if band == 0 and self.state.next_row > 100_000:
+            raw.read_ahead()
         return self._view.postings(raw, number).band(raw.txn, band, self.live)
 
     def are_live(self, rows: U32) -> npt.NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from simindex.errors import CorruptStore
 from simindex.kernels import (
     address_of,
     clear_live,
+    distinct,
     fill_heap,
     heap_is_sound,
     is_sealed,
@@ -58,7 +59,7 @@ class LiveBits:
 
     def remove(self, rows: U32) -> None:
         """These rows, which live, are dead from now on."""
-        for block in np.unique(rows // layout.LIVE_ROWS).tolist():
+        for block in distinct(rows // layout.LIVE_ROWS).tolist():
             self._own(block)
         clear_live(self.table.addresses, rows)
 

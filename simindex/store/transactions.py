@@ -49,6 +49,10 @@ class _Raw:
         """What the process keeps between transactions of this file; emptied when the epoch changes."""
         return self._file.cache
 
+    def read_ahead(self) -> None:
+        """Have the system read the whole file into its cache: many blocks are about to be read, in any order."""
+        self._file.read_ahead()
+
     @property
     def is_open(self) -> bool:
         """Whether the transaction has not ended."""

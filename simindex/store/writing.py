@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simindex.errors import WriteError
-from simindex.kernels import are_live, count_live, list_live
+from simindex.kernels import are_live, count_live, distinct, list_live
 from simindex.store import layout
 from simindex.store.changes import ChangeLog
 from simindex.store.overlay import MOST_ROWS, Overlay
@@ -128,7 +128,7 @@ class WriteTable(Table):
         rows = np.ascontiguousarray(rows, np.uint32)
         if not len(rows):
             return
-        ordered = np.unique(rows)
+        ordered = distinct(rows)
         if len(ordered) != len(rows):
             raise ValueError(f"{len(rows) - len(ordered)} of {len(rows)} rows to remove repeat")
         dead = ordered if int(ordered[-1]) >= self.state.next_row else ordered[~are_live(self.live, ordered)]
@@ -323,7 +323,7 @@ class WriteTable(Table):
             if self._live_bits is not None:
                 self._live_bits.flush([])
             return {}
-        rows = np.unique(np.concatenate(self._removed)) if self._removed else np.empty(0, np.uint32)
+        rows = distinct(np.concatenate(self._removed)) if self._removed else np.empty(0, np.uint32)
         logged: dict[int, list[int]] = {}
         next_row = self.state.next_row
         for number, tail in self._all_signature_tails(rows):
@@ -341,7 +341,7 @@ class WriteTable(Table):
         if self._live_bits is not None:
             dead = self._dead(rows, layout.LIVE_ROWS, first_tail, next_row // layout.LIVE_ROWS)
             self._live_bits.flush(dead)
-            touched = np.unique(rows // layout.LIVE_ROWS).tolist()
+            touched = distinct(rows // layout.LIVE_ROWS).tolist()
             _note(logged, layout.SPACE_LIVE, touched, first_tail)
         return logged
 
@@ -361,7 +361,7 @@ class WriteTable(Table):
 
     def _dead(self, rows: U32, rows_per_block: int, first_tail: int, tail: int) -> list[int]:
         """Return the whole blocks without a live row, of those that lost one now, or were the tail before."""
-        blocks = np.unique(np.append(rows // rows_per_block, first_tail).astype(np.int64))
+        blocks = distinct(np.append(rows // rows_per_block, first_tail).astype(np.int64))
         blocks = blocks[blocks < tail]
         counts = count_live(self.live, blocks * rows_per_block, (blocks + 1) * rows_per_block)
         return [int(block) for block in blocks[counts == 0]]
@@ -372,7 +372,7 @@ class WriteTable(Table):
         if len(firsts) < 2:
             return []
         touched = np.append(rows, np.uint32(heap.first_tail))
-        indexes = np.unique(np.searchsorted(firsts, touched, side="right") - 1)
+        indexes = distinct(np.searchsorted(firsts, touched, side="right") - 1)
         indexes = indexes[(indexes >= 0) & (indexes < len(firsts) - 1)]
         starts = firsts[indexes].astype(np.int64)
         stops = firsts[indexes + 1].astype(np.int64)
