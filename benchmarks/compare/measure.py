@@ -34,7 +34,7 @@ def seconds(work: Callable[[], Any]) -> float:
 def paired(
     ours: Callable[[], Any], peers: dict[str, Callable[[], Any]], runs: int = 5, warm: bool = True
 ) -> tuple[float, dict[str, float], dict[str, float]]:
-    """Return our median seconds, each peer's, and each peer's median ratio of pairs (its seconds over ours)."""
+    """Return our median seconds, each peer's, and the median of each peer's ratios to ours."""
     if warm:
         ours()
         for work in peers.values():
