@@ -72,9 +72,9 @@ cdef int64_t pack_all(const uint64_t *hashes, const int64_t *ptr, int64_t n, uin
 def set_width(uint64_t n):
     """Return the width in bits at which a set of n distinct hashes is stored, 0 for the empty set.
 
-    Chance that hashing alters the Jaccard of a pair whose union has at most 4.7 times the hashes of the smaller
-    set (every pair of Jaccard 0.22 or more): below 1e-6 to 180 hashes, 1e-5 to 1,800, 1e-3 to 158,000; beyond that below
-    1e-3 for unions of at most 2.36 times (Jaccard 0.43 or more).
+    Chance that hashing alters the Jaccard of a pair whose union has at most 4.7 times the hashes of the
+    smaller set (every pair of Jaccard 0.22 or more): below 1e-6 to 180 hashes, 1e-5 to 1,800, 1e-3 to
+    158,000; beyond that below 1e-3 for unions of at most 2.36 times (Jaccard 0.43 or more).
     """
     return si_set_width(n) if n else 0
 

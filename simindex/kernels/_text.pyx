@@ -5,6 +5,7 @@ csrc/hash64.h, shingle.h, clean.h and tokens.h state what is frozen; kernels/ref
 plainly.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -182,6 +183,7 @@ def shingle_texts(const uint8_t[::1] data not None, const int64_t[::1] offsets n
     return _take(&found), ptr, state
 
 
+@cython.final
 cdef class TextStream:
     """The shingle hashes of one text fed in pieces: the same hashes for any division, in flat memory.
 

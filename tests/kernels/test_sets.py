@@ -125,7 +125,8 @@ def test_chance_of_altering_a_jaccard_is_below_one_in_a_million_then_in_a_thousa
         width = kernels.set_width(n)
         union = 4.7 if n <= 158_000 else 2.36
         if n <= 80_000_000:
-            assert (union * n) ** 2 / 2 ** (width + 1) < (1e-6 if n <= 180 else 1e-5 if n <= 1800 else 1e-3), n
+            most = 1e-6 if n <= 180 else 1e-5 if n <= 1800 else 1e-3
+            assert (union * n) ** 2 / 2 ** (width + 1) < most, n
 
 
 @pytest.mark.parametrize(
