@@ -171,9 +171,10 @@ def _check_arguments(
         raise SchemaError(f'mode is {shown(mode)}; it must be "w", "r" or "x"')
     if not isinstance(durability, str) or durability not in ("full", "relaxed"):
         raise SchemaError(f'durability is {shown(durability)}; it must be "full" or "relaxed"')
-    if max_bytes is not None:
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1 << 16:
-            raise SchemaError(f"max_bytes is {shown(max_bytes)}; it must be an integer of at least {1 << 16}")
+    if max_bytes is not None and (
+        isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1 << 16
+    ):
+        raise SchemaError(f"max_bytes is {shown(max_bytes)}; it must be an integer of at least {1 << 16}")
     if not isinstance(force, bool):
         raise SchemaError(f"force is {shown(force)}; it must be True or False")
     return check_timeout(timeout)

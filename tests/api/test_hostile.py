@@ -336,7 +336,8 @@ def test_any_whole_number_array_is_taken_as_csr(sets: simindex.Collection, form:
         ptr = ptr.astype(np.uint8)
     sets.put_many({"key": [1, 2], "tags": (hashes, ptr)})
     assert [(hit.key, hit.score) for hit in sets.search(tags=[0, 1, 2])] == [(1, 1.0)]
-    assert hashes.tolist() == list(range(10)) and ptr.tolist() == [0, 3, 10]
+    assert hashes.tolist() == list(range(10))
+    assert ptr.tolist() == [0, 3, 10]
 
 
 def test_packed_str_keys_must_be_utf8() -> None:

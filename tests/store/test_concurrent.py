@@ -163,4 +163,5 @@ def test_close_waits_for_writers_and_ends_their_queue(tmp_path: Path) -> None:
         store.close()
         for thread in threads:
             thread.join(10)
-        assert strange == [] and not any(thread.is_alive() for thread in threads)
+        assert strange == []
+        assert not any(thread.is_alive() for thread in threads)
