@@ -1,5 +1,5 @@
-"""The distinct values of an array. numpy.unique does the same, but imports numpy.ma at its first call: 45 ms, which is
-more than all the rest of a first search.
+"""The distinct values of an array. numpy.unique does the same, but imports numpy.ma at its first call: 45 ms,
+which is more than all the rest of a first search.
 """
 
 from typing import TypeVar

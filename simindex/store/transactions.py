@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from simindex.errors import Closed
-from simindex.store import registry
+from simindex.store import registry, residency
 
 if TYPE_CHECKING:
     from simindex.store.openfile import OpenFile
@@ -50,8 +50,8 @@ class _Raw:
         return self._file.cache
 
     def read_ahead(self) -> None:
-        """Have the system read the whole file into its cache: many blocks are about to be read, in any order."""
-        self._file.read_ahead()
+        """Have the system read the whole file into its cache: most of it is about to be read."""
+        residency.read_ahead(self._file.path)
 
     @property
     def is_open(self) -> bool:
