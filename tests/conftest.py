@@ -10,6 +10,8 @@ from simindex.kernels import dispatch
 
 # Spawned children import test modules by name. Last on the path, so that an installed simindex wins.
 sys.path.append(str(Path(__file__).parent.parent))
+# Children started with -c or -m use the installed simindex too, not the uncompiled sources where they stand.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -134,7 +134,7 @@ def test_hashes_do_not_depend_on_the_process() -> None:
     )
     found = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True,
-                       env={"PYTHONHASHSEED": seed, "PATH": os.environ["PATH"]}).stdout
+                       env={**os.environ, "PYTHONHASHSEED": seed}).stdout
         for seed in ("0", "1")
     }  # fmt: skip
     assert len(found) == 1

@@ -7,7 +7,8 @@
 #define SI_AVX2 1
 #define SI_AVX512 2
 
-#if defined(__x86_64__) && defined(__GNUC__)
+/* SI_FORCE_PORTABLE (CFLAGS=-DSI_FORCE_PORTABLE) builds what other machines get: tested by .ci/run. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(SI_FORCE_PORTABLE)
 #define SI_X86 1
 #include <immintrin.h>
 /* No fma: contraction would change floating-point results between levels. */
