@@ -91,6 +91,11 @@ class BatchHits:
         return len(self.offsets) - 1
 
     @property
+    def scores(self) -> F64:
+        """The same array as `score`: one score a hit."""
+        return self.score
+
+    @property
     def query(self) -> I64:
         """The query number of each hit, int64."""
         return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.offsets))

@@ -29,17 +29,24 @@ def dedup(
         typer.Option(help="The column that labels items; else their number."),
     ] = None,
     index: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep all items there, as a searchable simindex file.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep all items there, a searchable simindex file: collection `items`, keys 1 to n, field `text`.",
+        ),
     ] = None,
     clusters: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write every cluster's members there."),
+        typer.Option(
+            metavar="FILE", help="Write cluster members there: JSON lines of item, cluster, kept, score."
+        ),
     ] = None,
     shingle: Annotated[str, typer.Option(help="What is compared: words:N or chars:N.")] = "words:3",
     normalize: Annotated[Normalize, typer.Option(help="Unicode normalisation before anything else.")] = "nfc",
     casefold: Annotated[bool, typer.Option(help="Whether upper and lower case are the same.")] = True,
     verify: Annotated[
-        Verify, typer.Option(help="Compare true shingle sets, or estimate from signatures (half the space).")
+        Verify,
+        typer.Option(help="Compare true shingle sets, or estimate: a third of the space, some false links."),
     ] = "exact",
     accept: Annotated[
         Accept, typer.Option(help="Which estimates link: these, or whose interval, reach the threshold.")
