@@ -71,7 +71,8 @@ class Identity:
                 "upgrade simindex, or run 'simindex dump' with the version that wrote it"
             )
         body = value[_HEAD.size :]
-        if zlib.crc32(body) != crc:
+        # The checksum does not cover the version, but no version below the oldest was ever written.
+        if version < OLDEST_FORMAT or zlib.crc32(body) != crc:
             raise CorruptStore(
                 f"{where}: the identity record fails its checksum; restore the store from a backup"
             )
