@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from measure import Row
@@ -19,17 +18,32 @@ HERE = Path(__file__).parent
 BANDS, ROWS, THRESHOLD = 16, 8, 0.8
 
 
+_LAUNCHER = """
+import os, subprocess, sys, time
+start = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(time.perf_counter() - start, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status))
+"""
+
+
 def run(command: list[str]) -> tuple[float, float]:
-    """Run to the end; return wall seconds and peak resident MB."""
-    start = time.perf_counter()
+    """Run to the end; return wall seconds and peak resident MB.
+
+    A small process starts it: a child's peak counts the memory of the process that started it.
+    """
     environment = os.environ | {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
-    _, message = child.communicate() if False else (None, child.stderr.read())
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    if status:
-        raise RuntimeError(f"{command} failed: {message.decode(errors='replace')[-2000:]}")
-    return wall, usage.ru_maxrss / 1024
+    done = subprocess.run(
+        [sys.executable, "-c", _LAUNCHER, *command],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    wall, peak, code = done.stdout.split()
+    if code != "0":
+        raise RuntimeError(f"{command} failed: {done.stderr[-2000:]}")
+    return float(wall), float(peak)
 
 
 def truth_drops(truth: Path, order: dict[str, int]) -> set[int]:

@@ -32,7 +32,7 @@ def dedup(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Keep all items there, a searchable simindex file: collection `items`, keys 1 to n, field `text`.",
+            help="Keep all items there, a searchable file: collection `items`, keys 1 to n, field `text`.",
         ),
     ] = None,
     clusters: Annotated[
