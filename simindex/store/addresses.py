@@ -19,7 +19,7 @@ import numpy as np
 
 from simindex.errors import CorruptStore
 from simindex.kernels import address_of, heap_is_sound
-from simindex.store.layout import BLOCK_SUFFIX, META
+from simindex.store.layout import BLOCK_SUFFIX, META, SIGNATURES
 from simindex.types import U32, U64
 
 NEVER = 2**33  # no block number is that high
@@ -113,7 +113,7 @@ class BlockTable:
         if self.complete:
             return
         addresses, prefix, n = self.addresses, self.prefix, len(self.prefix)
-        if np.count_nonzero(addresses == 0) > _MANY:
+        if self.db == SIGNATURES and np.count_nonzero(addresses == 0) > _MANY:
             raw.read_ahead()
         with raw.txn.cursor(db=raw.db(self.db)) as cursor:
             found = cursor.set_range(prefix)
